@@ -67,9 +67,9 @@ pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, m
 pub use mount_users::{other_namespaces, processes_in, users_of_mount};
 pub use positioned::punch_hole;
 pub use process::{
-    Ended, end_by_signals, exec, has_read_block_device, is_ignored, is_running, keep_alive, lock, read_stdin,
-    run_detached, spawn_detached, spawn_service, stdin_is_file, terminate, thread_time, thread_waits,
-    try_lock, try_lock_shared, wait_to_read, wait_to_read_for, waits,
+    Ended, end_by_signals, exec, has_read_block_device, is_ignored, is_lock_of_reader, is_running,
+    keep_alive, lock, read_stdin, run_detached, spawn_detached, spawn_service, stdin_is_file, terminate,
+    thread_time, thread_waits, try_lock, try_lock_shared, wait_to_read, wait_to_read_for, waits,
 };
 pub use read::read_to_end;
 pub use reason::{not_found, reason};

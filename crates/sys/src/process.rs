@@ -50,6 +50,11 @@ pub fn lock(file: &File) -> io::Result<()> {
     crate::by_path::uninterrupted(|| Ok(rustix::fs::flock(file, FlockOperation::LockExclusive)?))
 }
 
+/// Returns true for the error of an exclusive `flock` on NFS, if the file is open for reading only.
+pub fn is_lock_of_reader(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::BADF.raw_os_error())
+}
+
 /// Takes a shared `flock` without waiting. Returns false if another open file holds an exclusive
 /// one. The lock lasts until `file` is closed.
 pub fn try_lock_shared(file: &File) -> io::Result<bool> {

@@ -5,6 +5,7 @@ mod faults;
 mod lives;
 mod mirrors;
 mod readme;
+mod shared;
 mod signatures;
 
 use std::{

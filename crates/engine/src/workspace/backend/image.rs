@@ -2,9 +2,14 @@
 //!
 //! The image file is locked (`flock`) from its mount until the overlay that needs it is mounted,
 //! and while it is unmounted. So no command mounts the image twice, or unmounts an image that
-//! another command needs.
+//! another command needs. NFS grants an exclusive lock only on a file that is open for writing, and
+//! an image may be read-only for this host. Then the mount namespace is locked instead of the
+//! image: all processes that share these mounts are in it. A process holds one such lock at a time.
 
-use std::{io::Read as _, path::Path};
+use std::{
+    io::{self, Read as _},
+    path::Path,
+};
 
 use sys::{File, Mount, by_path, mount::Unmount};
 
@@ -17,9 +22,15 @@ use super::{
 
 const FILE_SYSTEM: &str = "erofs";
 
+/// The lock of an image.
+pub struct Lock {
+    image: File,
+    _namespace: Option<File>,
+}
+
 /// Mounts the image of a base at its directory `files`, unless it is already mounted there. The
 /// returned lock prevents its unmounting. Returns `None` if the base is not an image.
-pub fn mount(base: &Base) -> Result<Option<File>, Error> {
+pub fn mount(base: &Base) -> Result<Option<Lock>, Error> {
     if base.kind != Kind::Image {
         return Ok(None);
     }
@@ -27,7 +38,7 @@ pub fn mount(base: &Base) -> Result<Option<File>, Error> {
     let lock = lock(base)?;
     let found = sys::mount_at(&files).map_err(Error::io("examine", &files))?;
     if let Some(mount) = found {
-        return verify(&mount, &lock, base).map(|()| Some(lock));
+        return verify(&mount, &lock.image, base).map(|()| Some(lock));
     }
     if !matches!(by_path::stat(&files), Ok(Some(_))) {
         by_path::create_dir(&files).map_err(Error::io("create", &files))?;
@@ -56,7 +67,7 @@ pub fn unmount_if_unused(base: &Base) -> Result<bool, Error> {
     }
     match sys::mount::unmount(&files, Unmount::Plain) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
         Err(source) => Err(Error::Io { action: "unmount", path: files, source }),
     }
 }
@@ -74,16 +85,28 @@ pub fn is_mounted(base: &Base) -> Result<bool, Error> {
     }
 }
 
-fn lock(base: &Base) -> Result<File, Error> {
-    let image = base.image();
-    let file = match by_path::open(&image) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::Missing { top: base.files(), missing: image });
+fn lock(base: &Base) -> Result<Lock, Error> {
+    let path = base.image();
+    let image = match by_path::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::Missing { top: base.files(), missing: path });
         }
-        opened => opened.map_err(Error::io("open", &image))?,
+        opened => opened.map_err(Error::io("open", &path))?,
     };
-    sys::lock(&file).map_err(Error::io("lock", &image))?;
-    Ok(file)
+    let namespace = lock_by(&image, &sys::lock).map_err(Error::io("lock", &path))?;
+    Ok(Lock { image, _namespace: namespace })
+}
+
+/// Locks an image by `lock`. If the file system refuses, locks and returns the mount namespace.
+fn lock_by(image: &File, lock: &dyn Fn(&File) -> io::Result<()>) -> io::Result<Option<File>> {
+    match lock(image) {
+        Err(error) if sys::is_lock_of_reader(&error) => {
+            let namespace = by_path::open(Path::new("/proc/self/ns/mnt"))?;
+            sys::lock(&namespace)?;
+            Ok(Some(namespace))
+        }
+        locked => locked.map(|()| None),
+    }
 }
 
 /// Returns an error unless `mount` is a mount of this image. Each image has its own UUID.
@@ -113,4 +136,26 @@ fn uuid(mut image: &File) -> Option<[u8; 16]> {
     image.read_exact(&mut head).ok()?;
     let superblock = &head[SUPERBLOCK..];
     superblock.starts_with(&MAGIC).then(|| superblock[UUID..].try_into().expect("16 bytes are left"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// NFS answers so, and no test here mounts NFS.
+    fn refuse(_: &File) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(9))
+    }
+
+    #[test]
+    fn the_mount_namespace_is_locked_where_an_image_cannot_be() {
+        let image = by_path::open(Path::new("/proc/self/exe")).expect("opened");
+        let held = lock_by(&image, &refuse).expect("locked").expect("the namespace");
+        let other = by_path::open(Path::new("/proc/self/ns/mnt")).expect("opened");
+        assert!(!sys::try_lock(&other).expect("asked"));
+        drop(held);
+        assert!(sys::try_lock(&other).expect("asked"));
+        let denied = lock_by(&image, &|_| Err(io::ErrorKind::PermissionDenied.into()));
+        assert_eq!(denied.map(drop).map_err(|error| error.kind()), Err(io::ErrorKind::PermissionDenied));
+    }
 }
