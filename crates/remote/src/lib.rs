@@ -54,6 +54,9 @@ pub struct Options<'a> {
     pub pause: Duration,
     /// A file of certificates to trust instead of the system's: `http.sslCAInfo`.
     pub ca_file: Option<PathBuf>,
+    /// The URL of a proxy for all requests: `http.proxy`. An empty one means none, also none of the
+    /// variables.
+    pub proxy: Option<String>,
     /// User and password for a web server or a registry that asks, if the address has none.
     pub credentials: Option<(String, String)>,
     /// More headers for a web server, as `name: value`: `http.extraHeader`.
@@ -74,6 +77,7 @@ impl<'a> Options<'a> {
             retries: 6,
             pause: Duration::from_millis(100),
             ca_file: None,
+            proxy: None,
             credentials: None,
             headers: Vec::new(),
         }
@@ -114,9 +118,9 @@ impl Remote {
         Ok(Remote { address, backend })
     }
 
-    /// Creates the directory of a remote that is one, if it is missing and the directory above holds
-    /// something. Where a disk is not mounted, the mount point is empty: bases that were written
-    /// there would fill another disk, and vanish below the mount. Other remotes need nothing.
+    /// Creates the directory of a remote that is one, if it is missing and the directory above
+    /// holds something. The mount point of a disk that is not mounted is empty: bases that are
+    /// written there fill another disk, and vanish below the mount. Other remotes need nothing.
     pub fn create(address: &Address) -> Result<(), Error> {
         match address {
             Address::Directory(path) => directory::create(path),

@@ -1,4 +1,5 @@
-//! The HTTP client of all remotes: TLS by rustls with ring, proxies by the usual variables.
+//! The HTTP client of all remotes: TLS by rustls with ring, proxies by `http.proxy`, else by the
+//! usual variables.
 
 use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
@@ -150,6 +151,13 @@ fn builder(options: &Options<'_>, tls: ClientConfig) -> Result<ClientBuilder, Er
         .user_agent(concat!("sapwood/", env!("CARGO_PKG_VERSION")));
     let except = text("NO_PROXY").and_then(|hosts| NoProxy::from_string(&hosts));
     let bad = |name: &str| Error::Setting(format!("bad URL of a proxy in {name}"));
+    match options.proxy.as_deref() {
+        Some("") => return Ok(builder),
+        Some(url) => {
+            return Ok(builder.proxy(Proxy::all(url).map_err(|_| bad("http.proxy"))?.no_proxy(except)));
+        }
+        None => {}
+    }
     for (name, proxy) in [
         ("HTTPS_PROXY", Proxy::https as fn(String) -> reqwest::Result<Proxy>),
         // Upper case may come from a request that a CGI program serves.

@@ -83,10 +83,10 @@ pub(crate) fn open(run: &Invocation, config: &Config<'_>, address: Address) -> R
     let mut options = Options::new(&variable, run.interrupt.shared());
     if let Some(url) = settings_url(&address, &variable) {
         let client = config.client(url.as_bytes().as_bstr(), run)?;
-        options.ca_file = client.ca_file;
-        let header = |header: BString| String::from_utf8(header.into()).ok();
-        options.headers = client.headers.into_iter().filter_map(header).collect();
         let utf8 = |text: BString| String::from_utf8(text.into()).ok();
+        options.ca_file = client.ca_file;
+        options.proxy = client.proxy.and_then(utf8);
+        options.headers = client.headers.into_iter().filter_map(utf8).collect();
         // The keys of an object store come from the environment alone.
         if !matches!(address, Address::S3 { .. }) {
             options.credentials =

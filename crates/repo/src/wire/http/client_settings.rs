@@ -22,6 +22,8 @@ use crate::{
 pub struct ClientSettings {
     /// `http.sslCAInfo`, `GIT_SSL_CAINFO`
     pub ca_file: Option<PathBuf>,
+    /// `http.proxy`; empty for none at all, `None` for the environment's.
+    pub proxy: Option<BString>,
     /// `http.extraHeader`, in order.
     pub headers: Vec<BString>,
     /// User name and password from a credential helper. The user is not prompted.
@@ -62,6 +64,7 @@ fn load(
     let _ = keeper.ask_helpers(&mut credential, &address);
     Ok(ClientSettings {
         ca_file: settings.tls.ca_file,
+        proxy: settings.proxy,
         headers: settings.extra_headers,
         credentials: credential.username.zip(credential.password),
     })
