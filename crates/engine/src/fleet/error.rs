@@ -75,6 +75,26 @@ pub enum Error {
     Name(#[from] fleet::BadId),
 }
 
+impl Error {
+    /// Returns true if the base at the remote is at fault, and not the way there or this host.
+    pub fn is_flaw(&self) -> bool {
+        match self {
+            Error::Remote(error) => matches!(error, remote::Error::Wrong { .. }),
+            Error::NoBase { .. }
+            | Error::Pruned { .. }
+            | Error::Lacks { .. }
+            | Error::Record { .. }
+            | Error::WrongRecord { .. }
+            | Error::Untrusted { .. }
+            | Error::Damaged { .. }
+            | Error::Incomplete { .. }
+            | Error::NoContent { .. }
+            | Error::Pack { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 impl From<remote::Error> for Error {
     fn from(error: remote::Error) -> Error {
         match error {

@@ -16,24 +16,32 @@ mod request;
 mod signature;
 pub(crate) mod site;
 mod time;
+mod verify;
 
 use crate::commands::record::{Command, Group, Revisions, Traits};
 
-use request::{LEASE, LIST, MIRROR, PRUNE, PULL, PUSH};
+use request::{LEASE, LIST, MIRROR, PRUNE, PULL, PUSH, VERIFY};
 
 /// The record of `base`.
 pub(super) const COMMAND: Command = Command {
     name: "base",
     summary: "Share bases between machines",
-    about: "Pushes the bases of workspaces to a remote and pulls them from there. A base is the files of one commit, \
-            with enough history to work on. Everything that a pull receives is checked against the commit id before \
-            it is used.\n\n\
-            A remote is `s3://<bucket>/<prefix>`, `oci://<registry>/<name>`, `https://<host>/<path>` (read only) or \
-            `file:///<directory>`. It may be left out if `sapwood.baseRemote` is set. Credentials come from the usual \
-            places: the `AWS_*` variables, Docker's `config.json`, the `http.*` settings and Git's credential \
-            helpers.\n\n\
-            With `sapwood.baseSigners`, a file of allowed signers as in ssh-keygen(1), a pull refuses a base that \
-            none of them signed.",
+    about: "Pushes the bases of workspaces to a remote and pulls them from there. A base is the files of \
+            one commit, with enough history to work on. Everything that a pull receives is checked \
+            against the commit id before it is used.\n\n\
+            A remote is `s3://<bucket>/<prefix>`, `oci://<registry>/<name>`, `https://<host>/<path>` \
+            (read only) or `file:///<directory>`. It may be left out if `sapwood.baseRemote` is set. \
+            Credentials come from the usual places: the `AWS_*` variables, Docker's `config.json`, the \
+            `http.*` settings and Git's credential helpers. A first push makes the directory of a \
+            `file://` remote if the directory above holds something: an empty one may be a disk that is \
+            not mounted.\n\n\
+            `push --sign` also signs a base that is there without a signature. `mirror` fetches branches \
+            into `--dir`, pushes the bases of their tips, and removes the records of branches that the \
+            server deleted.\n\n\
+            `verify` reads the base of a commit as a host does that has nothing, and keeps nothing. It exits \
+            with 1 and names the file if something is wrong.\n\n\
+            With `sapwood.baseSigners`, a file of allowed signers as in ssh-keygen(1), a pull refuses a \
+            base that none of them signed.",
     group: Group::Own,
     subcommands: SUBCOMMANDS,
     ..Command::BASE
@@ -60,6 +68,14 @@ const SUBCOMMANDS: &[Command] = &[
         syntax: &PULL,
         revisions: Revisions::AfterFirst,
         run: pull::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "base verify",
+        summary: "Check the base of a commit at the remote",
+        syntax: &VERIFY,
+        revisions: Revisions::AfterFirst,
+        run: verify::run,
         ..SUBCOMMAND
     },
     Command {

@@ -61,7 +61,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 /// Returns the commit to pull: the named one, else the newest of `--branch`, else that of HEAD. A
 /// named commit without a base gives way to the newest of `--branch`.
-fn wanted(site: &Site<'_>, request: &Request, name: Option<&BStr>) -> Result<ObjectId, Failure> {
+pub(super) fn wanted(site: &Site<'_>, request: &Request, name: Option<&BStr>) -> Result<ObjectId, Failure> {
     let named = match name {
         Some(name) => Some(match whole_id(name) {
             Some(commit) => commit,

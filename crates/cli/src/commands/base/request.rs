@@ -37,47 +37,38 @@ impl Request {
     }
 }
 
-const JSON: Opt<Set<Request>> =
-    Opt::flag("--json", "print one JSON document", |request: &mut Request| &mut request.json);
-const QUIET: Opt<Set<Request>> =
-    Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet);
-const PROGRESS: Opt<Set<Request>> =
-    Opt::choice("--progress", "show progress without a terminal too", |request: &mut Request| {
-        &mut request.progress
+type Row = Opt<Set<Request>>;
+
+const JSON: Row = Row::flag("--json", "print one JSON document", |request| &mut request.json);
+const QUIET: Row = Row::flag("-q, --quiet", "print only errors", |request| &mut request.quiet);
+const DRY_RUN: Row =
+    Row::flag("-n, --dry-run", "only say what would be done", |request| &mut request.dry_run);
+const PROGRESS: Row =
+    Row::choice("--progress", "show progress without a terminal too", |request| &mut request.progress);
+const DEPTH: Row =
+    Row::text("--depth <n>", "this many commits of history (default: 1)", |request| &mut request.depth);
+const SIGN: Row =
+    Row::choice("--sign", "sign with user.signingKey (sapwood.baseSign)", |request| &mut request.sign);
+const BUNDLE: Row =
+    Row::choice("--bundle", "write bundles for git clone --bundle-uri", |request| &mut request.bundle);
+const MOUNT: Row =
+    Row::choice("--mount", "add the base to the base directory of a file:// remote (default)", |request| {
+        &mut request.mount
     });
-const BASE_DIR: Opt<Set<Request>> =
-    Opt::text("--base-dir <dir>", "the directory of the bases (sapwood.baseDir)", |request: &mut Request| {
-        &mut request.base_dir
+const COMPRESSION: Row =
+    Row::text("--compression <level>", "the level of zstd (sapwood.baseCompression)", |request| {
+        &mut request.compression
     });
-const DEPTH: Opt<Set<Request>> =
-    Opt::text("--depth <n>", "this many commits of history (default: 1)", |request: &mut Request| {
-        &mut request.depth
-    });
-const SIGN: Opt<Set<Request>> =
-    Opt::choice("--sign", "sign with user.signingKey (sapwood.baseSign)", |request: &mut Request| {
-        &mut request.sign
-    });
-const BUNDLE: Opt<Set<Request>> =
-    Opt::choice("--bundle", "write bundles for git clone --bundle-uri", |request: &mut Request| {
-        &mut request.bundle
-    });
-const MOUNT: Opt<Set<Request>> = Opt::choice(
-    "--mount",
-    "add the base to the base directory of a file:// remote (default)",
-    |request: &mut Request| &mut request.mount,
-);
-const COMPRESSION: Opt<Set<Request>> = Opt::text(
-    "--compression <level>",
-    "the level of zstd (sapwood.baseCompression)",
-    |request: &mut Request| &mut request.compression,
-);
+
+/// `--branch`, which each command uses in its own way.
+const fn branch(help: &'static str) -> Row {
+    Row::list("--branch <branch>", help, |request| &mut request.branches)
+}
 
 pub(super) const PUSH: Table<Set<Request>> = Table {
     usage: &["sapwood base push [<options>] <remote> [<commit>]"],
     options: &[
-        Opt::list("--branch <branch>", "record the commit as the newest of this branch", |request| {
-            &mut request.branches
-        }),
+        branch("record the commit as the newest of this branch"),
         DEPTH,
         SIGN,
         BUNDLE,
@@ -93,24 +84,19 @@ pub(super) const PUSH: Table<Set<Request>> = Table {
 pub(super) const PULL: Table<Set<Request>> = Table {
     usage: &["sapwood base pull [<options>] <remote> [<commit>]"],
     options: &[
-        Opt::list("--branch <branch>", "pull the newest base of this branch", |request| {
-            &mut request.branches
+        branch("pull the newest base of this branch"),
+        Row::text("--lease <time>[=<holder>]", "keep the base on the remote so long: 12h, 2d", |request| {
+            &mut request.lease
         }),
-        DEPTH,
-        Opt::text(
-            "--lease <time>[=<holder>]",
-            "keep the base on the remote so long: 12h, 2d",
-            |request: &mut Request| &mut request.lease,
-        ),
-        Opt::flag(
-            "--copy",
-            "copy and check contents, also those of a shared directory",
-            |request: &mut Request| &mut request.copy,
-        ),
-        Opt::text("--backend <backend>", "the backend that will use the base", |request: &mut Request| {
+        Row::flag("--copy", "copy and check contents, also those of a shared directory", |request| {
+            &mut request.copy
+        }),
+        Row::text("--backend <backend>", "the backend that will use the base", |request| {
             &mut request.backend
         }),
-        BASE_DIR,
+        Row::text("--base-dir <dir>", "the directory of the bases (sapwood.baseDir)", |request| {
+            &mut request.base_dir
+        }),
         PROGRESS,
         JSON,
         QUIET,
@@ -118,19 +104,19 @@ pub(super) const PULL: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
+pub(super) const VERIFY: Table<Set<Request>> = Table {
+    usage: &["sapwood base verify [<options>] <remote> [<commit>]"],
+    options: &[branch("verify the newest base of this branch"), PROGRESS, JSON, QUIET],
+    grammar: Grammar::Mixed,
+};
+
 pub(super) const MIRROR: Table<Set<Request>> = Table {
     usage: &["sapwood base mirror [<options>] --dir <directory> <remote> [<url>]"],
     options: &[
-        Opt::text("--dir <directory>", "the bare repository to keep", |request: &mut Request| {
-            &mut request.dir
-        }),
-        Opt::list("--branch <branch>", "follow this branch (repeatable; default: HEAD's)", |request| {
-            &mut request.branches
-        }),
-        Opt::flag("--once", "stop after one round (default)", |request: &mut Request| &mut request.once),
-        Opt::text("--interval <time>", "begin a round this often: 5m", |request: &mut Request| {
-            &mut request.interval
-        }),
+        Row::text("--dir <directory>", "the bare repository to keep", |request| &mut request.dir),
+        branch("follow this branch (repeatable; default: HEAD's)"),
+        Row::flag("--once", "stop after one round (default)", |request| &mut request.once),
+        Row::text("--interval <time>", "begin a round this often: 5m", |request| &mut request.interval),
         DEPTH,
         SIGN,
         BUNDLE,
@@ -146,17 +132,11 @@ pub(super) const MIRROR: Table<Set<Request>> = Table {
 pub(super) const PRUNE: Table<Set<Request>> = Table {
     usage: &["sapwood base prune [<options>] --keep <n> <remote>"],
     options: &[
-        Opt::text("--keep <n>", "keep the newest bases of each branch", |request: &mut Request| {
-            &mut request.keep
+        Row::text("--keep <n>", "keep the newest bases of each branch", |request| &mut request.keep),
+        Row::text("--grace <time>", "keep what is younger than this (default: 1d)", |request| {
+            &mut request.grace
         }),
-        Opt::text(
-            "--grace <time>",
-            "keep what is younger than this (default: 1d)",
-            |request: &mut Request| &mut request.grace,
-        ),
-        Opt::flag("-n, --dry-run", "only say what would be done", |request: &mut Request| {
-            &mut request.dry_run
-        }),
+        DRY_RUN,
         JSON,
         QUIET,
     ],
@@ -172,12 +152,10 @@ pub(super) const LEASE: Table<Set<Request>> = Table {
         "sapwood base lease --release [--holder <name>] <remote> <commit>",
     ],
     options: &[
-        Opt::text(
-            "--holder <name>",
-            "the name of the lease (default: this host)",
-            |request: &mut Request| &mut request.holder,
-        ),
-        Opt::flag("--release", "end the lease now", |request: &mut Request| &mut request.release),
+        Row::text("--holder <name>", "the name of the lease (default: this host)", |request| {
+            &mut request.holder
+        }),
+        Row::flag("--release", "end the lease now", |request| &mut request.release),
         JSON,
         QUIET,
     ],

@@ -1,8 +1,8 @@
 //! `base verify`: reads a base at the remote as a host does that has nothing, and keeps nothing.
 //!
 //! Order: an empty repository and an empty base directory are made in the repository; the base is
-//! pulled into them, which compares every file with its digest and every object and content with its
-//! id; both are removed.
+//! pulled into them, which compares every file with its digest, and every object and content with
+//! its id; both are removed.
 
 use std::path::PathBuf;
 
@@ -25,8 +25,8 @@ use super::{
     site::{Config, Site, context, take_address},
 };
 use crate::{
-    commands::workspace::site::print_json,
-    session::{invocation::Invocation, own},
+    commands::workspace::context::print_json,
+    session::{invocation::Invocation, reexec},
     term::{console, failure::Failure, text::bytes::readable, text::os_error},
 };
 
@@ -118,12 +118,12 @@ impl Room {
     /// Makes an empty repository.
     fn repository(&self, site: &Site<'_>) -> Result<Repository, Failure> {
         let dir = self.dir.join("repository");
-        let mut sapwood = own::beside(site.run);
+        let mut sapwood = reexec::as_sapwood(site.run);
         let format = format!("--object-format={}", site.repo.hash().name());
         sapwood.args(["init", "--quiet", "--bare", "--template=", &format]).arg(&dir);
-        match own::finish(site.run, sapwood)? {
+        match reexec::run(site.run, sapwood)? {
             0 => Ok(Repository::open(&OpenOptions { git_dir: Some(dir), ..site.run.outside() })?),
-            code => Err(Failure::Said(code)),
+            code => Err(Failure::Reported(code)),
         }
     }
 }

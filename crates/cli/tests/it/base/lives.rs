@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use testkit::servers::Nginx;
+
 use super::{Fleet, base, base_done};
 use crate::SAPWOOD;
 
@@ -268,4 +270,63 @@ fn a_workspace_at_a_pulled_commit_has_nothing_to_lose() {
     base_done(&origin, &["pull", "-q", &fleet.remote(), &mine]);
     done(&origin, &["create", "-q", "-d", "mine", &mine]);
     refused(&origin, "mine");
+}
+
+/// nginx serves requests that are meant for a proxy as its own.
+#[test]
+fn a_proxy_stands_before_a_web_server() {
+    let fleet = Fleet::new();
+    fleet.push();
+    let nginx = Nginx::start(&fleet.dir());
+    let here = nginx.url("files");
+    let proxy = here.strip_suffix("/files").expect("the end of the address");
+    let host = fleet.host("host");
+    let pull = |proxy: &str, from: &str| {
+        let proxy = format!("http.proxy={proxy}");
+        let args = ["-c", &proxy, "base", "pull", "-q", "--branch", "main", from];
+        let mut command = host.command(SAPWOOD.as_ref());
+        let output = command.args(args).env("http_proxy", "http://proxy.invalid").output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(pull(proxy, "http://base.invalid/files"), (Some(0), String::new()));
+    fleet.works_at(&host, &fleet.commit("HEAD"));
+    // An empty one stands against the variable.
+    assert_eq!(pull("", &here), (Some(0), String::new()));
+    let (code, said) = pull("http://[", &here);
+    assert!(code == Some(128) && said.contains("bad URL of a proxy in http.proxy"), "{said}");
+}
+
+/// Each file of a base is read and compared, and nothing is kept.
+#[test]
+fn verify_names_the_file_that_is_wrong() {
+    let fleet = Fleet::new();
+    fleet.push();
+    let (origin, remote, head) = (fleet.origin(), fleet.remote(), fleet.commit("HEAD"));
+    let before = super::files_below(&origin.join(".git"));
+    let said = base_done(&origin, &["verify", &remote]);
+    assert!(said.starts_with(&format!("the base of {head} is sound: ")), "{said}");
+    let json = base_done(&origin, &["verify", "--json", &remote, "HEAD"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert!(json["flaw"].is_null() && json["contents"].as_u64().is_some_and(|count| count > 50), "{json}");
+    for path in fleet.stored("data") {
+        let sound = fs::read(&path).expect("a data file");
+        let mut flipped = sound.clone();
+        flipped[sound.len() / 2] ^= 1;
+        fs::remove_file(&path).expect("removed");
+        for bytes in [&flipped[..], &sound[..sound.len() - 1]] {
+            fs::write(&path, bytes).expect("written");
+            let run = base(&origin, &["verify", &remote]);
+            assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+            let name = path.file_name().expect("a name").display().to_string();
+            assert!(run.stdout.to_string().contains(&name), "{}", run.stdout);
+        }
+        fs::remove_file(&path).expect("removed");
+        assert_eq!(base(&origin, &["verify", "-q", &remote]).code, 1);
+        fs::write(&path, sound).expect("written");
+    }
+    base_done(&origin, &["verify", "-q", &remote]);
+    assert_eq!(super::files_below(&origin.join(".git")), before);
+    assert_eq!(base(&origin, &["verify", &remote, "HEAD~1"]).code, 1);
+    fs::remove_dir_all(fleet.dir()).expect("removed");
+    assert_eq!(base(&origin, &["verify", &remote]).code, 128);
 }

@@ -10,8 +10,8 @@ use testkit::{
 use super::{FILES, Fleet, base_done, files_below};
 use crate::SAPWOOD;
 
-/// Pulls the base of HEAD and makes a workspace of it; `run` runs sapwood at the host. No content is
-/// copied: the base directory of the host stays small.
+/// Pulls the base of HEAD and makes a workspace of it. `run` runs sapwood at the host. No content
+/// is copied: the base directory of the host stays small.
 #[track_caller]
 fn used_in_place(fleet: &Fleet, host: &str, remote: &str, run: &dyn Fn(&[&str]) -> Run) {
     let commit = fleet.commit("HEAD");

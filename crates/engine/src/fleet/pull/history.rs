@@ -74,6 +74,18 @@ pub(super) fn bring(
     Ok(index)
 }
 
+/// Fails if a list names an object that no pack brought.
+pub(super) fn compare_lists(stock: &Stock<'_>, manifest: &Manifest) -> Result<(), Error> {
+    let objects = stock.context.repo.stored_objects();
+    for pack in &manifest.packs {
+        if let Some(oid) = stock.list(pack)?.into_iter().find(|oid| !objects.contains(oid)) {
+            let reason = format!("it names the object {oid}, which is in no pack");
+            return Err(stock.damaged(&pack.list.digest, reason));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the index of the commit's tree, if the commit and all its trees are here.
 fn whole(stock: &Stock<'_>, manifest: &Manifest) -> Result<Option<Index>, Error> {
     let (repo, commit) = (stock.context.repo, manifest.commit);

@@ -35,6 +35,9 @@ pub struct Options<'a> {
     pub lease: Option<(String, Duration)>,
     /// Bring only contents of these paths.
     pub sparse: Option<&'a Patterns>,
+    /// Also read the lists of packs, which only pushes need, and compare them with the packs. For a
+    /// repository that had none of the packs before.
+    pub lists: bool,
 }
 
 /// The work that a pull did.
@@ -92,6 +95,9 @@ pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) 
     let stock = stock::Stock { context, scratch: &scratch, commit, requests: stock::Counter::default() };
     let mut report = Report::default();
     let index = history::bring(&stock, &manifest, options, &mut report)?;
+    if options.lists {
+        history::compare_lists(&stock, &manifest)?;
+    }
     let (common, hash) = (context.repo.real_common_dir(), context.repo.hash());
     let (bases, shared) = (context.bases, context.locks.shared);
     let importer = bases.importer(&common, hash, shared, context.fsync, context.interrupt)?;
