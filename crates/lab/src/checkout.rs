@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let corpus = origin.corpus()?;
     let tree = Tree::of(&origin.name(), &corpus.packed, "HEAD")?;
     let Programs { sapwood, gix, versions } =
-        Programs::find(Path::new("git"), args.sapwood.as_deref(), &args.gix)?;
+        Programs::find(Path::new("git"), args.sapwood.as_deref(), Some(&args.gix))?;
     let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("scratch"));
     fs::create_dir_all(&scratch).map_err(|source| Error::Io {
         what: "cannot create",

@@ -14,6 +14,7 @@ mod day;
 mod fleet;
 mod floor;
 mod measure;
+mod options;
 mod programs;
 mod record;
 mod report;

@@ -10,12 +10,19 @@ use crate::{Error, measure::must, record::Versions};
 /// The options that select the programs.
 #[derive(clap::Args)]
 pub(crate) struct ProgramOptions {
-    /// The sapwood binary; by default the one in the directory of this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pair: Pair,
     /// The gix binary (gitoxide); gix is left out if this does not run.
     #[arg(long, default_value = "gix")]
     gix: PathBuf,
+}
+
+/// sapwood and Git, where gix has no command to compare with.
+#[derive(clap::Args)]
+pub(crate) struct Pair {
+    /// The sapwood binary; by default the one in the directory of this program.
+    #[arg(long)]
+    sapwood: Option<PathBuf>,
     /// The git binary. Servers run the `git` in `PATH`, or the one that `SAPWOOD_TEST_GIT` names.
     #[arg(long, default_value = "git")]
     pub(crate) git: PathBuf,
@@ -24,7 +31,14 @@ pub(crate) struct ProgramOptions {
 impl ProgramOptions {
     /// Finds these programs.
     pub(crate) fn find(&self) -> Result<Programs, Error> {
-        Programs::find(&self.git, self.sapwood.as_deref(), &self.gix)
+        Programs::find(&self.pair.git, self.pair.sapwood.as_deref(), Some(&self.gix))
+    }
+}
+
+impl Pair {
+    /// Finds these programs.
+    pub(crate) fn find(&self) -> Result<Programs, Error> {
+        Programs::find(&self.git, self.sapwood.as_deref(), None)
     }
 }
 
@@ -37,8 +51,9 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs. `sapwood` is by default the one in the directory of this program.
-    pub(crate) fn find(git: &Path, sapwood: Option<&Path>, gix: &Path) -> Result<Programs, Error> {
+    /// Finds the programs. `sapwood` is by default the one in the directory of this program. A gix
+    /// that does not run is left out.
+    pub(crate) fn find(git: &Path, sapwood: Option<&Path>, gix: Option<&Path>) -> Result<Programs, Error> {
         let is_beside = sapwood.is_none();
         let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
         let sapwood = sapwood.map_or_else(|| me.with_file_name("sapwood"), Path::to_owned);
@@ -49,9 +64,9 @@ impl Programs {
         let commit = is_beside.then(commit).flatten();
         let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
         versions.insert("sapwood".into(), version(&sapwood)? + &commit);
-        let gix = version(gix).ok().map(|version| {
-            versions.insert("gix".into(), version);
-            gix.to_owned()
+        let gix = gix.and_then(|gix| {
+            versions.insert("gix".into(), version(gix).ok()?);
+            Some(gix.to_owned())
         });
         Ok(Programs { sapwood, gix, versions })
     }

@@ -8,7 +8,10 @@
 mod place;
 mod script;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use self::{
     place::{Place, TestDisk},
@@ -17,10 +20,10 @@ use self::{
 use crate::{
     Error,
     ballast::Ballast,
-    corpus,
     measure::Invocation,
-    programs::Programs,
-    record::{AtMost, Case, Figure, Kind, Machine, RecordOptions, Sample},
+    options::Options,
+    programs::{Pair, Programs},
+    record::{AtMost, Case, Figure, Kind, Machine, Sample},
     results::median,
     weather::trees::{self, Tree},
 };
@@ -39,20 +42,10 @@ pub(crate) struct Args {
     /// Number of runs for each tool and case.
     #[arg(long, default_value_t = 5)]
     runs: usize,
-    /// Compare with the targets; exit 1 if one is missed.
-    #[arg(long)]
-    check: bool,
-    /// The sapwood binary; by default the one in the directory of this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The git binary.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
-    /// The directory for disks.
-    #[arg(long)]
-    scratch: Option<PathBuf>,
     #[command(flatten)]
-    record_options: RecordOptions,
+    programs: Pair,
+    #[command(flatten)]
+    options: Options,
 }
 
 /// A program with its settings.
@@ -101,8 +94,7 @@ struct Lab<'a> {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let tree = trees::named(&args.tree, &[])?;
-    // gix has no `add`.
-    let programs = Programs::find(&args.git, args.sapwood.as_deref(), "/nonexistent/gix".as_ref())?;
+    let programs = args.programs.find()?;
     println!("{}; {:?}; {} runs, order alternating", Machine::here(), programs.versions, args.runs);
     let mut lab = Lab { args, programs, tree, cases: Vec::new() };
     let places = if args.places.is_empty() { Place::ALL.to_vec() } else { args.places.clone() };
@@ -114,18 +106,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let is_missed =
         |case: &Case| case.at_most.git.zip(case.ratio()).is_some_and(|(at_most, ratio)| ratio > at_most);
     let missed = cases.iter().filter(|case| is_missed(case)).count();
-    args.record_options.write(Kind::Add, &programs.versions, vec![tree.fact()], cases)?;
-    Ok(if args.check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    args.options.record.write(Kind::Add, &programs.versions, vec![tree.fact()], cases)?;
+    Ok(args.options.code(missed))
 }
 
 impl Lab<'_> {
     fn on(&mut self, place: Place) -> Result<(), Error> {
-        let scratch = match &self.args.scratch {
-            Some(scratch) => scratch.clone(),
-            None if place.is_served() => "/dev/shm/sapwood-add".into(),
-            None => corpus::directory().join("scratch"),
-        };
-        let mut disk = TestDisk::fresh(place, &corpus::absolute(&scratch)?)?;
+        let memory = Path::new("/dev/shm/sapwood-add");
+        let scratch = self.args.options.scratch(place.is_served().then_some(memory))?;
+        let mut disk = TestDisk::fresh(place, &scratch)?;
         let asked = |plan: &&Plan| {
             self.args.cases.is_empty()
                 || self.args.cases.iter().any(|case| plan.name.starts_with(case.as_str()))
@@ -150,7 +139,8 @@ impl Lab<'_> {
                 let tool = plan.tools[which];
                 let script = Script { work: plan.work, seed: format!("{} {run} {which}", plan.name) };
                 script.prepare(&disk.fast()?)?;
-                let program = if tool.name == "git" { &self.args.git } else { &self.programs.sapwood };
+                let program =
+                    if tool.name == "git" { &self.args.programs.git } else { &self.programs.sapwood };
                 let files = script::files(&disk.fast()?.join(plan.work.directory()));
                 let mut sample = disk.measured(
                     |at| {

@@ -26,10 +26,10 @@ use self::{
 use crate::{
     Error,
     ballast::Ballast,
-    corpus,
     measure::must,
+    options::Options,
     programs::{ProgramOptions, Programs},
-    record::{self, Figure, Kind, Machine, RecordOptions, Sample},
+    record::{self, Figure, Kind, Machine, Sample},
     results::median,
     weather::{
         mounted_disk::{Disk, MountedDisk},
@@ -61,19 +61,13 @@ pub(crate) struct Args {
     /// 500 refs in place of 50,000.
     #[arg(long)]
     few_refs: bool,
-    /// Compare with the targets; exit 1 if one is missed.
-    #[arg(long)]
-    check: bool,
     #[command(flatten)]
     programs: ProgramOptions,
     /// Do not keep the machine's memory in a fixed state, because other programs use this machine.
     #[arg(long)]
     shared: bool,
-    /// The directory for disks.
-    #[arg(long)]
-    scratch: Option<PathBuf>,
     #[command(flatten)]
-    record_options: RecordOptions,
+    options: Options,
 }
 
 struct Lab<'a> {
@@ -123,13 +117,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     }
     let missed = lab.print();
     let Lab { programs, cases, .. } = lab;
-    args.record_options.write(
+    args.options.record.write(
         Kind::Clone,
         &programs.versions,
         trees.iter().map(Tree::fact).collect(),
         cases,
     )?;
-    Ok(if args.check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(args.options.code(missed))
 }
 
 impl Lab<'_> {
@@ -142,7 +136,7 @@ impl Lab<'_> {
     fn round(&mut self, round: &Round<'_>) -> Result<(), Error> {
         let Round { tree, over, case, disk, .. } = *round;
         let name = format!("{}-{}", case.name(), over.name());
-        let request = Request::of(case, &self.args.programs.git, round.source)?;
+        let request = Request::of(case, &self.args.programs.pair.git, round.source)?;
         self.ballast = (disk == Disk::Local && !self.args.shared).then(Ballast::new).transpose()?;
         let tools = self.tools(case);
         let mut samples = vec![Vec::new(); tools.len()];
@@ -163,7 +157,9 @@ impl Lab<'_> {
                 samples[which].push(sample);
             }
             if let Some(request) = &request {
-                alone.push(Sample::from(crate::measure::run(&request.invocation(&self.args.programs.git))?));
+                alone.push(Sample::from(crate::measure::run(
+                    &request.invocation(&self.args.programs.pair.git),
+                )?));
             }
         }
         let key = [tree.name.as_str(), disk.name(), name.as_str()];
@@ -183,12 +179,9 @@ impl Lab<'_> {
     /// Takes one sample, and verifies the result.
     fn sample(&mut self, round: &Round<'_>, tool: Tool) -> Result<Sample, Error> {
         let Round { source, server, case, disk, .. } = *round;
-        let scratch = match &self.args.scratch {
-            Some(scratch) => scratch.clone(),
-            None if disk.is_served() => "/dev/shm/sapwood-clone".into(),
-            None => corpus::directory().join("scratch"),
-        };
-        let mut mounted = MountedDisk::fresh(disk, &corpus::absolute(&scratch)?)?;
+        let memory = Path::new("/dev/shm/sapwood-clone");
+        let scratch = self.args.options.scratch(disk.is_served().then_some(memory))?;
+        let mut mounted = MountedDisk::fresh(disk, &scratch)?;
         if let Some(client) = case.client() {
             let [from, to] = [source.root.join(client), mounted.fast()?.join("tree")]
                 .map(|path| path.display().to_string());
@@ -202,7 +195,7 @@ impl Lab<'_> {
             Some(_) => at.join("tree"),
             None => at.to_owned(),
         };
-        let (programs, git) = (&self.programs, &self.args.programs.git);
+        let (programs, git) = (&self.programs, &self.args.programs.pair.git);
         // Proves that the tool is there.
         tool.invocation(programs, git, &settings, &words, Path::new("/"))?;
         let before = server.bytes();

@@ -22,7 +22,7 @@ use self::{
 use crate::{
     Error, corpus,
     measure::must,
-    programs::Programs,
+    programs::{Pair, Programs},
     record::{AtMost, Case, Figure, Kind, Machine, RecordOptions, Sample, Tree},
     results::median,
 };
@@ -46,12 +46,8 @@ pub(crate) struct Args {
     /// Number of runs of the whole day.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// The sapwood binary; by default the one in the directory of this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The real Git binary.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
+    #[command(flatten)]
+    programs: Pair,
     /// The directory for the two copies.
     #[arg(long)]
     scratch: Option<PathBuf>,
@@ -89,9 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let absolute = |path: &Path| {
         path.canonicalize().map_err(|source| Error::Io { what: "cannot find", path: path.into(), source })
     };
-    // `lab day` does not use gix.
-    let Programs { sapwood, versions, .. } =
-        Programs::find(&args.git, args.sapwood.as_deref(), Path::new("/nonexistent"))?;
+    let Programs { sapwood, versions, .. } = args.programs.find()?;
     let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("day"));
     std::fs::create_dir_all(&scratch).map_err(|source| Error::Io {
         what: "cannot create",
@@ -112,8 +106,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         served: testkit::shim::served(&sapwood),
     };
     for number in 0..args.runs.max(1) {
-        let git = Side::make("git", &scratch, &source, &args.git, None)?;
-        let shim = Side::make("shim", &scratch, &source, &args.git, Some(&sapwood))?;
+        let git = Side::make("git", &scratch, &source, &args.programs.git, None)?;
+        let shim = Side::make("shim", &scratch, &source, &args.programs.git, Some(&sapwood))?;
         let served = document.served.clone();
         let mut day = Day { sides: [git, shim], table: Table::new(), differences: 0, clock: 0, served };
         day.pass(args)?;
@@ -142,7 +136,7 @@ struct Day {
 
 impl Day {
     fn pass(&mut self, args: &Args) -> Result<(), Error> {
-        let working_set = working_set(&args.git, &self.sides[0])?;
+        let working_set = working_set(&args.programs.git, &self.sides[0])?;
         for act in script::day(&working_set, args.commands) {
             self.step(&act)?;
         }
@@ -150,7 +144,8 @@ impl Day {
         self.step(&make)?;
         self.agents(&working_set, args)?;
         self.step(&remove)?;
-        let [git, shim] = [self.sides[0].state(&args.git)?, self.sides[1].state(&args.git)?];
+        let [git, shim] =
+            [self.sides[0].state(&args.programs.git)?, self.sides[1].state(&args.programs.git)?];
         self.compare_states(&git, &shim);
         Ok(())
     }

@@ -22,14 +22,15 @@ use testkit::servers::{Proxy, S3};
 pub(crate) use self::servers::child as serve;
 use self::{
     network::{Host, Speed},
-    peers::{Moment, Peer, REPOSITORY},
+    peers::{Moment, Peer, REPOSITORY, Way},
     servers::Servers,
 };
 use crate::{
     Error, corpus,
     measure::{self, Invocation, must},
-    programs::Programs,
-    record::{self, Figure, Kind, Machine, RecordOptions, Sample},
+    options::Options,
+    programs::{Pair, Programs},
+    record::{self, Figure, Kind, Machine, Sample},
     results::median,
     rig::{FileSystem, Volume},
     weather::trees::{self, Tree},
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// Only these ways.
     #[arg(long = "peer", value_enum)]
     peers: Vec<Peer>,
+    /// Values of `checkout.workers` for the ways with Git. 0 is one worker for each processor, 1 is
+    /// Git's default.
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    git_workers: Vec<usize>,
     /// Number of runs for each way.
     #[arg(long, default_value_t = 3)]
     runs: usize,
@@ -59,20 +64,22 @@ pub(crate) struct Args {
     /// Milliseconds from one end of a line to the other.
     #[arg(long, default_value_t = 5)]
     delay: u64,
-    /// Compare with the targets; exit 1 if one is missed.
-    #[arg(long)]
-    check: bool,
-    /// The sapwood binary; by default the one beside this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The git binary. Servers run the `git` in `PATH`, or the one that `SAPWOOD_TEST_GIT` names.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
-    /// The directory for disks.
-    #[arg(long)]
-    scratch: Option<PathBuf>,
     #[command(flatten)]
-    record_options: RecordOptions,
+    programs: Pair,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Args {
+    /// Returns the ways to measure: each way with Git once for each number of workers.
+    fn ways(&self) -> Vec<Way> {
+        let peers = if self.peers.is_empty() { Peer::ALL.to_vec() } else { self.peers.clone() };
+        let of = |peer: Peer| match peer.is_checkout_by_git() {
+            true => self.git_workers.iter().map(|&workers| Way { peer, workers: Some(workers) }).collect(),
+            false => vec![Way { peer, workers: None }],
+        };
+        peers.into_iter().flat_map(of).collect()
+    }
 }
 
 struct Lab<'a> {
@@ -103,22 +110,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         None => trees::linux(&[CHANGED])?,
         Some(path) => trees::named(path, &[CHANGED])?,
     };
-    let programs = Programs::find(&args.git, args.sapwood.as_deref(), Path::new("gix"))?;
+    let programs = args.programs.find()?;
     println!("{}; {:?}; {} runs, order alternating\n{tree}", Machine::here(), programs.versions, args.runs);
     let root = corpus::absolute(&corpus::directory().join("fleet").join(&tree.name))?;
     let commits = repository(&tree, &root.join(REPOSITORY))?;
-    let scratch = match &args.scratch {
-        Some(scratch) => corpus::absolute(scratch)?,
-        None => corpus::absolute(&corpus::directory().join("scratch"))?,
-    };
+    let scratch = args.options.scratch(None)?;
     let lab = Lab { args, programs, servers: Servers::start(&root)?, root, scratch, commits };
     let mut cases = Vec::new();
     for &hosts in &args.hosts {
         lab.measure(&tree, hosts, &mut cases)?;
     }
     let missed = print(&cases);
-    args.record_options.write(Kind::Fleet, &lab.programs.versions, vec![tree.fact()], cases)?;
-    Ok(if args.check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    args.options.record.write(Kind::Fleet, &lab.programs.versions, vec![tree.fact()], cases)?;
+    Ok(args.options.code(missed))
 }
 
 /// Makes the server's repository, with one branch, and returns the commit of each moment.
@@ -144,31 +148,31 @@ fn repository(tree: &Tree, at: &Path) -> Result<[String; 2], Error> {
 impl Lab<'_> {
     /// Measures all ways with this number of hosts.
     fn measure(&self, tree: &Tree, hosts: usize, cases: &mut Vec<record::Case>) -> Result<(), Error> {
-        let peers = if self.args.peers.is_empty() { Peer::ALL.to_vec() } else { self.args.peers.clone() };
-        for peer in &peers {
+        let ways = self.args.ways();
+        for way in &ways {
             for moment in Moment::ALL {
                 self.publish(moment)?;
                 let store = &self.servers.store.to_string();
                 let variables = self.variables(store, &self.servers.registry.to_string());
-                peer.prepare_server(&self.root, moment, &variables)?;
+                way.peer.prepare_server(&self.root, moment, &variables)?;
             }
         }
-        let mut samples = vec![[Vec::new(), Vec::new()]; peers.len()];
+        let mut samples = vec![[Vec::new(), Vec::new()]; ways.len()];
         for run in 0..self.args.runs {
-            let order: Vec<usize> = (0..peers.len()).collect();
+            let order: Vec<usize> = (0..ways.len()).collect();
             let order: Box<dyn Iterator<Item = usize>> =
                 if run % 2 == 0 { Box::new(order.into_iter()) } else { Box::new(order.into_iter().rev()) };
             for which in order {
-                for (all, new) in samples[which].iter_mut().zip(self.run(peers[which], hosts)?) {
+                for (all, new) in samples[which].iter_mut().zip(self.run(ways[which], hosts)?) {
                     all.extend(new);
                 }
             }
         }
         for (at, moment) in Moment::ALL.into_iter().enumerate() {
-            for (peer, samples) in peers.iter().zip(&samples) {
+            for (way, samples) in ways.iter().zip(&samples) {
                 let disk = format!("{hosts} hosts");
                 let key = [tree.name.as_str(), disk.as_str(), moment.name()];
-                record::Case::add(cases, key, Figure::of_samples(peer.name(), &samples[at]));
+                record::Case::add(cases, key, Figure::of_samples(&way.name(), &samples[at]));
             }
         }
         Ok(())
@@ -181,10 +185,11 @@ impl Lab<'_> {
     }
 
     /// Runs a way once on fresh hosts. Returns the samples of each moment.
-    fn run(&self, peer: Peer, hosts: usize) -> Result<[Vec<Sample>; 2], Error> {
+    fn run(&self, way: Way, hosts: usize) -> Result<[Vec<Sample>; 2], Error> {
         self.publish(Moment::First)?;
         let speed = Speed { rate: self.args.rate, delay: Duration::from_millis(self.args.delay) };
-        let ready = (0..hosts).map(|number| self.host(peer, number, speed)).collect::<Result<Vec<_>, _>>()?;
+        let ready =
+            (0..hosts).map(|number| self.host(way.peer, number, speed)).collect::<Result<Vec<_>, _>>()?;
         nix::unistd::sync();
         let mut result = [Vec::new(), Vec::new()];
         for moment in Moment::ALL {
@@ -192,7 +197,7 @@ impl Lab<'_> {
             let before = self.servers.cpu();
             let taken: Vec<Result<Sample, Error>> = thread::scope(|scope| {
                 let hosts: Vec<_> =
-                    ready.iter().map(|host| scope.spawn(|| self.sample(peer, moment, host))).collect();
+                    ready.iter().map(|host| scope.spawn(|| self.sample(way, moment, host))).collect();
                 hosts.into_iter().map(|host| host.join().expect("a host does not panic")).collect()
             });
             let cpu = (self.servers.cpu() - before) / hosts as f64;
@@ -201,7 +206,7 @@ impl Lab<'_> {
                 samples.into_iter().map(|of| Sample { server: Some(cpu), ..of }).collect();
             eprintln!(
                 "lab:   {hosts} hosts, {} {}: {:.3} s, {} bytes, server {cpu:.3} s a host",
-                peer.name(),
+                way.name(),
                 moment.name(),
                 median(samples.iter().map(|of| of.wall).collect()),
                 samples[0].received.unwrap_or_default(),
@@ -241,16 +246,16 @@ impl Lab<'_> {
     /// Returns the assignment of `PATH` with the measured programs.
     fn path(&self) -> String {
         let dir = |program: &Path| program.parent().map(|dir| dir.display().to_string()).unwrap_or_default();
-        let git = fs::canonicalize(&self.args.git).map(|git| dir(&git)).unwrap_or_default();
+        let git = fs::canonicalize(&self.args.programs.git).map(|git| dir(&git)).unwrap_or_default();
         let dirs = [dir(&self.programs.sapwood), git];
         let dirs: Vec<&str> = dirs.iter().map(String::as_str).filter(|dir| !dir.is_empty()).collect();
         format!("export PATH={}:$PATH\n", dirs.join(":"))
     }
 
-    fn sample(&self, peer: Peer, moment: Moment, ready: &Ready) -> Result<Sample, Error> {
+    fn sample(&self, way: Way, moment: Moment, ready: &Ready) -> Result<Sample, Error> {
         let commit = &self.commits[moment as usize];
         let (variables, disk) = (&ready.variables, ready.disk.path().display());
-        let script = format!("{variables}COMMIT={commit}\ncd {disk} && {}", peer.script(moment));
+        let script = format!("{variables}COMMIT={commit}\ncd {disk} && {}", way.script(moment));
         let mut invocation = Invocation::new(Path::new("/bin/sh"), &["-ec", &script], Path::new("/"));
         invocation.outside = ready.host.prefix();
         let before = ready.host.received();
@@ -267,7 +272,7 @@ fn print(cases: &[record::Case]) -> usize {
             let (least, most) = figure.wall().and_then(|wall| wall.range).unwrap_or_default();
             let of = |of: fn(&Sample) -> f64| median(figure.samples.iter().map(of).collect());
             println!(
-                "  {:<25} {:>8.3} s ({least:.3} .. {most:.3}), {:>8.3} MB, CPU {:.2} s, server {:.2} s",
+                "  {:<35} {:>8.3} s ({least:.3} .. {most:.3}), {:>8.3} MB, CPU {:.2} s, server {:.2} s",
                 figure.tool,
                 of(|sample| sample.wall),
                 of(|sample| sample.received.unwrap_or_default() as f64 / 1e6),

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use testkit::servers::S3;
+
 use crate::{Error, measure::must};
 
 /// The repository on the server, and what is made from it for the ways that need more.
@@ -21,7 +23,7 @@ pub(crate) enum Peer {
     Bundle,
     /// `git clone --reference` with a mirror that lies on the host already.
     Mirror,
-    /// A compressed archive of a worktree of depth 1.
+    /// A compressed archive of a worktree of depth 1, from an object store.
     Tar,
     /// A base from an object store.
     Store,
@@ -29,6 +31,41 @@ pub(crate) enum Peer {
     Registry,
     /// A base in a directory that all hosts see.
     Directory,
+}
+
+/// A way with its settings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) peer: Peer,
+    /// `checkout.workers`, for ways with Git.
+    pub(super) workers: Option<usize>,
+}
+
+impl Way {
+    /// Returns the name in reports.
+    pub(super) fn name(self) -> String {
+        match self.workers {
+            Some(workers) => format!("{}, checkout.workers={workers}", self.peer.name()),
+            None => self.peer.name().to_owned(),
+        }
+    }
+
+    /// Returns the script that runs on the host, on its disk. It knows the addresses `$GIT_SERVER`,
+    /// `$AWS_ENDPOINT_URL`, `$WEB_SERVER` and `$REGISTRY`, the directory `$ROOT` and the commit
+    /// `$COMMIT`.
+    pub(super) fn script(self, moment: Moment) -> String {
+        let setting = self.workers.map_or_else(String::new, |workers| {
+            // The environment of measured programs has one setting already.
+            format!(
+                "export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_1=checkout.workers GIT_CONFIG_VALUE_1={workers} && "
+            )
+        });
+        let body = match self.peer.remote() {
+            Some(remote) => by_base(remote, moment),
+            None => self.peer.by_git(moment),
+        };
+        format!("{setting}{body} && {CLEAN} && test \"$(git rev-parse HEAD)\" = $COMMIT")
+    }
 }
 
 /// The moment that is measured.
@@ -51,6 +88,10 @@ impl Moment {
 
 /// The end of each script.
 const CLEAN: &str = "test -z \"$(git status --porcelain)\"";
+
+/// `curl` with the key of the object store.
+const CURL: &str = "curl -sf --aws-sigv4 aws:amz:$AWS_REGION:s3 \
+                    --user $AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY";
 
 /// Makes a clone in `job` the newest commit's.
 const UPDATE: &str = "cd job && git fetch -q origin main && git checkout -q --detach FETCH_HEAD";
@@ -81,6 +122,11 @@ impl Peer {
         }
     }
 
+    /// Returns true if Git writes the worktree.
+    pub(super) fn is_checkout_by_git(self) -> bool {
+        matches!(self, Peer::Clone | Peer::Shallow | Peer::Bundle | Peer::Mirror)
+    }
+
     /// Returns the remote of bases, with the shell variables of the host.
     fn remote(self) -> Option<&'static str> {
         match self {
@@ -89,13 +135,6 @@ impl Peer {
             Peer::Directory => Some("file://$ROOT/bases"),
             Peer::Clone | Peer::Shallow | Peer::Bundle | Peer::Mirror | Peer::Tar => None,
         }
-    }
-
-    /// Returns the script that runs on the host, on its disk. It knows the addresses `$GIT_SERVER`,
-    /// `$WEB_SERVER` and `$REGISTRY`, the directory `$ROOT` and the commit `$COMMIT`.
-    pub(super) fn script(self, moment: Moment) -> String {
-        let body = self.remote().map_or_else(|| self.by_git(moment), |remote| by_base(remote, moment));
-        format!("{body} && {CLEAN} && test \"$(git rev-parse HEAD)\" = $COMMIT")
     }
 
     fn by_git(self, moment: Moment) -> String {
@@ -109,8 +148,8 @@ impl Peer {
                 let dir = moment.name();
                 format!(
                     "mkdir {dir} && cd {dir} && \
-                     curl -sf $WEB_SERVER/{} | zstd -dqc | tar -x && cd job",
-                    archive_name(moment)
+                     {CURL} {} | zstd -dqc | tar -x && cd job",
+                    archive_url(moment)
                 )
             }
             (Peer::Shallow, Moment::Next) => UPDATE.replace("fetch -q", "fetch -q --depth 1"),
@@ -142,7 +181,11 @@ impl Peer {
             _ => return Ok(()),
         };
         // The commits of a moment never change.
-        sh(&format!("test -e {file} || {{ {make} && mv made {file}; }}"))
+        sh(&format!("test -e {file} || {{ {make} && mv made {file}; }}"))?;
+        if self == Peer::Tar {
+            sh(&format!("{CURL} -T {} {}", archive_name(moment), archive_url(moment)))?;
+        }
+        Ok(())
     }
 
     /// Prepares a host with the empty disk `disk`.
@@ -155,23 +198,24 @@ impl Peer {
     }
 }
 
-/// A job in a workspace of its own. The first one makes the repository too.
+/// A job in a workspace of its own. The first one makes the repository too. The scheduler tells the
+/// second one its commit, so it asks no Git server.
 fn by_base(remote: &str, moment: Moment) -> String {
-    let repository = match moment {
+    match moment {
         Moment::First => {
-            format!(
-                "git init -q --bare app.git && git -C app.git remote add origin $GIT_SERVER/{REPOSITORY} && "
-            )
+            format!("sapwood clone -q --base {remote} --workspace $GIT_SERVER/{REPOSITORY} job && cd job")
         }
-        Moment::Next => String::new(),
-    };
-    let job = moment.name();
-    format!(
-        "{repository}sapwood -C app.git base pull -q {remote} $COMMIT && \
-         sapwood -C app.git workspace create -q -d --dir \"$PWD/{job}\" {job} $COMMIT && cd {job}"
-    )
+        Moment::Next => format!(
+            "sapwood -C job.git base pull -q {remote} $COMMIT && \
+             sapwood -C job.git workspace create -q -d --dir \"$PWD/next\" next $COMMIT && cd next"
+        ),
+    }
 }
 
 fn archive_name(moment: Moment) -> String {
     format!("{}.tar.zst", moment.name())
+}
+
+fn archive_url(moment: Moment) -> String {
+    format!("$AWS_ENDPOINT_URL/{}/{}", S3::BUCKET, archive_name(moment))
 }

@@ -83,7 +83,7 @@ pub(super) struct Tools {
 impl Tools {
     pub(super) fn new(given: &ProgramOptions, asked: &[Tool]) -> Result<Tools, Error> {
         let Programs { sapwood, gix, versions } = given.find()?;
-        Ok(Tools { git: given.git.clone(), sapwood, gix, asked: asked.to_vec(), versions })
+        Ok(Tools { git: given.pair.git.clone(), sapwood, gix, asked: asked.to_vec(), versions })
     }
 
     /// Returns the selected tools for this kind of index and mode of untracked files.

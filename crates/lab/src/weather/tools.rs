@@ -68,7 +68,7 @@ impl Tools {
         if gix.is_none() && asked.contains(&Tool::Gix) {
             return Err(Error::Setup("there is no gix: --gix says where it is".into()));
         }
-        Ok(Tools { git: given.git.clone(), sapwood, gix, asked: asked.to_vec(), quick, versions })
+        Ok(Tools { git: given.pair.git.clone(), sapwood, gix, asked: asked.to_vec(), quick, versions })
     }
 
     /// Returns the tools to measure on a disk, in the order of this run.

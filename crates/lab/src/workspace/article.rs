@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Error, corpus,
     measure::{self, Invocation, must},
-    programs::Programs,
+    programs::{Pair, Programs},
     record::{Kind, Machine, RecordOptions, Sample},
     results::Results,
     rig::warm,
@@ -35,12 +35,8 @@ pub(crate) struct Args {
     /// Number of runs.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// The sapwood binary; by default the one in the directory of this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The git binary.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
+    #[command(flatten)]
+    programs: Pair,
     /// The directory for file systems.
     #[arg(long)]
     scratch: Option<PathBuf>,
@@ -97,8 +93,7 @@ impl WorktreeKind {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
-    let Programs { sapwood, versions, .. } =
-        Programs::find(&args.git, args.sapwood.as_deref(), Path::new("/nonexistent"))?;
+    let Programs { sapwood, versions, .. } = args.programs.find()?;
     let tree = Tree::of(&args.repository)?;
     warm(&tree.packed)?;
     let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("scratch"));
@@ -116,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
             }
             for kind in in_turn {
                 eprintln!("lab: run {} of {}: {kind:?}, {base:?} base", run + 1, args.runs);
-                let done = Setup::new(kind, base, &tree, (&args.git, &sapwood), &scratch)
+                let done = Setup::new(kind, base, &tree, (&args.programs.git, &sapwood), &scratch)
                     .and_then(|setup| setup.measure(&mut results));
                 if let Err(error) = done {
                     eprintln!("lab: {kind:?} with a {base:?} base gave up: {error}");

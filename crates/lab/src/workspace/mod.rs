@@ -15,10 +15,7 @@ mod space;
 mod targets;
 mod tree;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 pub(crate) use self::acts::{Act, act};
 use self::{
@@ -28,8 +25,9 @@ use self::{
 };
 use crate::{
     Error, corpus,
-    programs::Programs,
-    record::{Kind, Machine, RecordOptions},
+    options::Options,
+    programs::{Pair, Programs},
+    record::{Kind, Machine},
     results::Results,
     rig::warm,
 };
@@ -71,21 +69,11 @@ pub(crate) struct Args {
     /// Number of times a status is repeated in a run.
     #[arg(long, default_value_t = 5)]
     repeats: usize,
-    /// Compare with the targets; exit 1 if one is missed.
-    #[arg(long)]
-    check: bool,
-    /// The sapwood binary; by default the one in the directory of this program. The hooks that it
-    /// writes must find it in PATH.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The git binary.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
-    /// The directory for file systems.
-    #[arg(long)]
-    scratch: Option<PathBuf>,
+    // The hooks that sapwood writes must find it in PATH.
     #[command(flatten)]
-    record_options: RecordOptions,
+    programs: Pair,
+    #[command(flatten)]
+    options: Options,
 }
 
 impl Args {
@@ -116,15 +104,13 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
-    let Programs { sapwood, versions, .. } =
-        Programs::find(&args.git, args.sapwood.as_deref(), Path::new("/nonexistent"))?;
+    let Programs { sapwood, versions, .. } = args.programs.find()?;
     let tree = match args.made {
         Some(files) => Tree::wide(files)?,
         None => Tree::of(&args.repository)?,
     };
     warm(&tree.packed)?;
-    let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("scratch"));
-    let scratch = corpus::absolute(&scratch)?;
+    let scratch = args.options.scratch(None)?;
     let steps = if args.steps.is_empty() { Step::ALL.to_vec() } else { args.steps.clone() };
     let contenders = args.contenders(&tree);
     println!("{}; {versions:?}; {} runs, order alternating", Machine::here(), args.runs);
@@ -141,7 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
             // The other numbers of workers only determine Git's best time to create a worktree.
             let is_other = matches!(contender, Contender::Git(workers) if workers != args.git_workers[0]);
             let steps: &[Step] = if is_other { &[] } else { &steps };
-            let done = Place::new(contender, &tree, (&args.git, &sapwood), &scratch)
+            let done = Place::new(contender, &tree, (&args.programs.git, &sapwood), &scratch)
                 .and_then(|place| Script::new(place, &tree, (steps, args.repeats), &mut results)?.run());
             if let Err(error) = done {
                 eprintln!("lab: {} gave up: {error}", contender.tool());
@@ -156,7 +142,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         case.at_most = targets::at_most(&case.case, tree.is_huge());
     }
     let is_huge = tree.is_huge();
-    args.record_options.write(Kind::Workspace, &versions, vec![tree.fact], cases.clone())?;
-    let code = if args.check { targets::check(&cases, |_| is_huge) } else { ExitCode::SUCCESS };
+    args.options.record.write(Kind::Workspace, &versions, vec![tree.fact], cases.clone())?;
+    let code = if args.options.check { targets::check(&cases, |_| is_huge) } else { ExitCode::SUCCESS };
     Ok(if failures > 0 { ExitCode::FAILURE } else { code })
 }

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         println!("{}: {} packs, {} objects", tree.name(), fixture.packs, fixture.objects);
         let mut results = Results::default();
         for &step in &steps {
-            let tools = step.tools(&programs, &args.programs.git);
+            let tools = step.tools(&programs, &args.programs.pair.git);
             measured(args, &fixture, step, &tools, &mut results)?;
             is_missed |= report(step, &tools, &results);
         }
