@@ -2,8 +2,12 @@
 //!
 //! Source: gitformat-pack(5). Other code inflates the data.
 
-use crate::HashKind;
 use crate::loose::Kind;
+use crate::{HashKind, ObjectId};
+
+mod delta;
+
+pub use delta::encode_delta;
 
 /// The length of a pack's header in bytes: signature, version, number of objects.
 pub const HEADER_LEN: usize = 12;
@@ -135,6 +139,16 @@ pub fn encode_entry(kind: Kind, size: u64, out: &mut Vec<u8>) {
         Kind::Blob => 3,
         Kind::Tag => 4,
     };
+    encode_type(number, size, out);
+}
+
+/// Appends the header of an entry that holds a delta of `size` bytes against the object `base`.
+pub fn encode_ref_delta(base: &ObjectId, size: u64, out: &mut Vec<u8>) {
+    encode_type(7, size, out);
+    out.extend_from_slice(base.as_bytes());
+}
+
+fn encode_type(number: u8, size: u64, out: &mut Vec<u8>) {
     let (mut byte, mut rest) = (number << 4 | (size & 15) as u8, size >> 4);
     while rest > 0 {
         out.push(byte | 0x80);
@@ -276,6 +290,14 @@ mod tests {
     #[test]
     fn reads_the_headers_it_writes() {
         assert_eq!(parse_header(&encode_header(7)), Ok(7));
+        let base = ObjectId::null(HashKind::Sha1);
+        for size in [0, 15, 16, 2047, 2048, 1 << 32, (1 << 60) - 1] {
+            let mut out = Vec::new();
+            encode_ref_delta(&base, size, &mut out);
+            let expected = Entry { stored: Stored::RefDelta, size, len: out.len() };
+            assert_eq!(parse_entry(&out, HashKind::Sha1), Ok(expected));
+            assert_eq!(out[out.len() - 20..], *base.as_bytes());
+        }
         for kind in [Kind::Commit, Kind::Tree, Kind::Blob, Kind::Tag] {
             for size in [0, 15, 16, 2047, 2048, 1 << 32, (1 << 60) - 1] {
                 let mut out = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use format::{Kind, pack};
+use format::{Kind, ObjectId, pack};
 use zlib_rs::{Deflate, DeflateFlush, Status, compress_bound, crc32::crc32};
 
 use super::PIECE;
@@ -10,22 +10,37 @@ use crate::Error;
 
 const WINDOW_BITS: u8 = 15;
 
-/// Deflate streams of one level, shared by workers: creating one costs as much as deflating some
-/// kilobytes.
-pub(crate) struct Pool {
+/// Makes entries of packs. Workers share its deflate streams: creating one costs as much as
+/// deflating some kilobytes.
+pub struct Deflaters {
     level: i32,
     idle: Mutex<Vec<Deflate>>,
 }
 
-impl Pool {
-    pub(crate) fn new(level: i32) -> Pool {
-        Pool { level, idle: Mutex::default() }
+impl Deflaters {
+    /// `level` is zlib's.
+    pub fn new(level: i32) -> Deflaters {
+        Deflaters { level, idle: Mutex::default() }
     }
 
     /// Returns the entry of an object in a pack, header included, and its CRC-32.
-    pub(crate) fn entry_of(&self, kind: Kind, content: &[u8]) -> (Vec<u8>, u32) {
+    pub fn entry_of(&self, kind: Kind, content: &[u8]) -> (Vec<u8>, u32) {
         let mut entry = Vec::new();
         pack::encode_entry(kind, content.len() as u64, &mut entry);
+        self.deflate(&mut entry, content);
+        let sum = crc32(0, &entry);
+        (entry, sum)
+    }
+
+    /// Returns the entry of a delta against the object `base`, which may be in another pack.
+    pub fn delta_of(&self, base: &ObjectId, delta: &[u8]) -> Vec<u8> {
+        let mut entry = Vec::new();
+        pack::encode_ref_delta(base, delta.len() as u64, &mut entry);
+        self.deflate(&mut entry, delta);
+        entry
+    }
+
+    fn deflate(&self, entry: &mut Vec<u8>, content: &[u8]) {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let used = idle().pop();
         let mut stream = match used {
@@ -35,10 +50,8 @@ impl Pool {
             }
             None => Deflate::new(self.level, true, WINDOW_BITS),
         };
-        append_deflated(&mut entry, content, &mut stream);
+        append_deflated(entry, content, &mut stream);
         idle().push(stream);
-        let sum = crc32(0, &entry);
-        (entry, sum)
     }
 }
 

@@ -16,8 +16,7 @@ mod loose;
 mod packing;
 mod transaction;
 
-#[cfg(test)]
-pub(crate) use deflate::Pool;
+pub use deflate::Deflaters;
 pub use transaction::Transaction;
 
 /// The default of Git's `core.looseCompression`.

@@ -51,7 +51,7 @@ impl OpenPack {
         !self.entries.is_empty() && options.pack_size_limit.is_some_and(|limit| after > limit)
     }
 
-    /// Appends an entry that [`super::deflate::Pool`] made.
+    /// Appends an entry that [`super::deflate::Deflaters`] made.
     pub(super) fn append(&mut self, oid: &ObjectId, entry: &[u8], crc32: u32) -> Result<(), Error> {
         let offset = self.staged.writer().position();
         self.staged.writer().write(entry).map_err(|source| self.staged.error("write", source))?;

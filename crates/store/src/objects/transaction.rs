@@ -23,7 +23,7 @@ use format::{HashKind, Kind, ObjectId};
 
 use super::{
     Options, STREAM_LEVEL, StreamError,
-    deflate::Pool,
+    deflate::Deflaters,
     loose::{StagedLoose, TempDirectory},
     packing::{Content, OpenPack},
 };
@@ -42,7 +42,7 @@ pub struct Transaction<'a> {
     state: Mutex<State>,
     /// The pack for objects from memory. Its lock is held only while an object is appended.
     pack: Mutex<Option<OpenPack>>,
-    deflaters: Pool,
+    deflaters: Deflaters,
 }
 
 #[derive(Default)]
@@ -102,7 +102,7 @@ impl<'a> Transaction<'a> {
     /// Starts a transaction. It has no effect until the first object is written.
     pub fn new(options: Options<'a>) -> Transaction<'a> {
         let pack_from = options.pack_on_add.threshold(options.fsync.batches());
-        let deflaters = Pool::new(options.pack_level.unwrap_or(options.level));
+        let deflaters = Deflaters::new(options.pack_level.unwrap_or(options.level));
         Transaction { options, pack_from, state: Mutex::default(), pack: Mutex::new(None), deflaters }
     }
 

@@ -3,7 +3,7 @@ use std::io::Write as _;
 use format::Kind;
 
 use super::*;
-use crate::objects::{DEFAULT_LEVEL, Pool};
+use crate::objects::{DEFAULT_LEVEL, Deflaters};
 
 struct Place {
     objects: PathBuf,
@@ -34,7 +34,7 @@ fn named(hash: HashKind, content: &[u8]) -> ObjectId {
 fn complete(target: Target<'_>, count: u32, writing: Writing) -> Complete {
     let mut staged = Staged::create(target, Hashing::Skip, writing).expect("created");
     staged.writer().write(b"PACK\0\0\0\x02\0\0\0\0").expect("written");
-    let (mut entries, deflaters) = (Vec::new(), Pool::new(DEFAULT_LEVEL));
+    let (mut entries, deflaters) = (Vec::new(), Deflaters::new(DEFAULT_LEVEL));
     for number in 0..count {
         let content = format!("content {number}\n").repeat(100);
         let (entry, crc32) = deflaters.entry_of(Kind::Blob, content.as_bytes());
