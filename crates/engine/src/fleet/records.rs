@@ -91,18 +91,18 @@ pub fn branch(remote: &Remote, branch: &BStr) -> Result<Option<Branch>, Error> {
     remote.record(&name)?.map(|bytes| Branch::parse(&bytes).map_err(malformed(remote, &name))).transpose()
 }
 
-/// Returns the commit from whose base a host best begins: `tip` if it has a base, else the newest
-/// commit of the branch that has one.
-pub fn nearest(remote: &Remote, name: &BStr, tip: Option<&ObjectId>) -> Result<Option<ObjectId>, Error> {
+/// Returns the manifest of the base with which a host best begins: that of `tip` if it has one,
+/// else that of the newest commit of the branch that has one.
+pub fn nearest(remote: &Remote, name: &BStr, tip: Option<&ObjectId>) -> Result<Option<Read>, Error> {
     if let Some(tip) = tip
-        && remote.record(&commit_name(tip))?.is_some()
+        && let Some(read) = manifest(remote, tip)?
     {
-        return Ok(Some(*tip));
+        return Ok(Some(read));
     }
     let known = branch(remote, name)?.map_or_else(Vec::new, |branch| branch.commits);
     for commit in known.iter().filter(|commit| Some(*commit) != tip) {
-        if remote.record(&commit_name(commit))?.is_some() {
-            return Ok(Some(*commit));
+        if let Some(read) = manifest(remote, commit)? {
+            return Ok(Some(read));
         }
     }
     Ok(None)

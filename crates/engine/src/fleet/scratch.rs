@@ -58,15 +58,6 @@ impl Scratch {
             Err(source) => Err(Error::Io { action: "create", path, source }),
         }
     }
-
-    /// Creates an empty directory, which stays as long as this one.
-    pub(super) fn dir(&self) -> Result<PathBuf, Error> {
-        let path = self.dir.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
-        match by_path::create_dir(&path) {
-            Ok(()) => Ok(path),
-            Err(source) => Err(Error::Io { action: "create", path, source }),
-        }
-    }
 }
 
 impl Drop for Scratch {
@@ -74,8 +65,8 @@ impl Drop for Scratch {
         // The lock goes last: without it, nobody knows that a killed process is gone.
         for (name, _) in by_path::list(&self.dir).unwrap_or_default() {
             let path = self.dir.join(&name);
-            if name != "lock" && by_path::remove_file(&path).is_err() {
-                let _ = by_path::remove_dir_all(&path);
+            if name != "lock" {
+                let _ = by_path::remove_file(&path);
             }
         }
         let _ = &self.lock;

@@ -3,7 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use engine::{
-    fleet::pull::{self, Pulled, Report},
+    fleet::{
+        pull::{self, Pulled, Report, State},
+        records::Read,
+    },
     workspace::base::{Base, Bases, Kind, Owner, Wanted},
 };
 use format::ObjectId;
@@ -35,6 +38,8 @@ pub(crate) struct Bring<'a> {
     pub(crate) remote: &'a Remote,
     pub(crate) bases: &'a Bases,
     pub(crate) sharing: Sharing,
+    /// The manifest, if it was read.
+    pub(crate) manifest: Option<Read>,
     /// The holder and the time of a lease.
     pub(crate) lease: Option<(String, Duration)>,
     /// Progress is shown.
@@ -42,12 +47,8 @@ pub(crate) struct Bring<'a> {
 }
 
 impl Bring<'_> {
-    /// Brings the base of `commit` and adds it. `kind` gets the repository with the new commits.
-    pub(crate) fn base(
-        self,
-        commit: ObjectId,
-        kind: impl FnOnce(&Repository) -> Result<Kind, Failure>,
-    ) -> Result<(Base, Report), Failure> {
+    /// Brings the base of `commit` and adds it.
+    pub(crate) fn base(self, commit: ObjectId, kind: Kind) -> Result<(Base, Report), Failure> {
         let Bring { run, repo, settings, remote, bases, .. } = self;
         let signers = Signers::configured(run, repo)?;
         let shared = match self.sharing {
@@ -63,15 +64,26 @@ impl Bring<'_> {
             let added = bases.add_alternate(dir, settings.locks.shared, &settings.fsync);
             added.map_err(|error| error.to_string())
         };
-        let options = pull::Options { verify: Some(&verify), lease: self.lease, ..pull::Options::default() };
+        let owner = Owner::of_process();
+        let options = pull::Options {
+            verify: Some(&verify),
+            lease: self.lease,
+            manifest: self.manifest,
+            base: Some((kind, owner)),
+            ..pull::Options::default()
+        };
         let display = Display::new(Some(self.is_visible), false, settings.progress_delay);
         let step = |step| display.step(step);
         let pulled = pull::pull(&site::context(run, repo, settings, remote, bases, &step), commit, &options);
         display.finish();
-        let Pulled { manifest, importer, report, .. } = pulled.map_err(|error| site::failed(run, error))?;
+        let Pulled { manifest, state, report, .. } = pulled.map_err(|error| site::failed(run, error))?;
+        let importer = match state {
+            State::Base(base) => return Ok((base, report)),
+            State::Contents(importer) => importer,
+        };
         // The boundary of the history may have moved.
         let repo = repo.open_again()?;
-        let wanted = Wanted::new(&repo, manifest.tree, kind(&repo)?, Owner::of_process(), None)?;
+        let wanted = Wanted::new(&repo, manifest.tree, kind, owner, None)?;
         let base = build_base(run, settings, commit, self.is_visible, |options, messages| {
             importer.add_base(&wanted, options, messages)
         })?;

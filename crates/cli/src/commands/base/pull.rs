@@ -77,7 +77,8 @@ pub(super) fn wanted(site: &Site<'_>, request: &Request, name: Option<&BStr>) ->
         return commit.ok_or_else(|| Failure::fatal("HEAD has no commit: name one, or a --branch"));
     };
     let nearest = records::nearest(&site.remote, branch.as_bstr(), named.as_ref());
-    nearest.map_err(|error| site.failed(error))?.ok_or_else(|| {
+    let nearest = nearest.map_err(|error| site.failed(error))?.map(|read| read.manifest.commit);
+    nearest.ok_or_else(|| {
         let address = site.remote.address().to_string();
         Failure::fatal(text!(address, " has no base of branch '", branch, "'"))
     })
@@ -104,10 +105,11 @@ fn pull(site: &Site<'_>, request: &Request, commit: ObjectId, kind: Kind) -> Res
         remote,
         bases,
         sharing: if request.copy { Sharing::Copy } else { Sharing::InPlace },
+        manifest: None,
         lease: request.lease.as_ref().map(lease::parse).transpose()?,
         is_visible: request.progress.unwrap_or(!quiet && progress::has_terminal()),
     };
-    bring.base(commit, |_| Ok(kind))
+    bring.base(commit, kind)
 }
 
 fn tell(site: &Site<'_>, request: &Request, commit: ObjectId, base: &Base, report: &Report) {

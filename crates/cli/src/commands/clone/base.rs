@@ -14,7 +14,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     clone::{Cloned, Seed, Unseeded},
-    fleet::records,
+    fleet::records::{self, Read},
     workspace::{
         backend::{self, Backend, Visibility},
         base::{Bases, Kind},
@@ -49,6 +49,7 @@ pub(super) struct Source<'a> {
     /// The directory that becomes a workspace.
     workspace: Option<PathBuf>,
     remote: OnceCell<Remote>,
+    manifest: OnceCell<Read>,
     tip: OnceCell<ObjectId>,
     failure: RefCell<Option<Failure>>,
 }
@@ -60,8 +61,8 @@ impl<'a> Source<'a> {
         workspace: Option<PathBuf>,
         (quiet, progress): (bool, bool),
     ) -> Source<'a> {
-        let (remote, tip, failure) = Default::default();
-        Source { run, address, quiet, progress, workspace, remote, tip, failure }
+        let (remote, manifest, tip, failure) = Default::default();
+        Source { run, address, quiet, progress, workspace, remote, manifest, tip, failure }
     }
 
     /// Takes the reason why the base did not come.
@@ -83,7 +84,7 @@ impl<'a> Source<'a> {
         let short = branch.map(|name| name.strip_prefix(b"refs/heads/").unwrap_or(name).as_bstr());
         let found = match short {
             Some(name) => records::nearest(&remote, name, Some(tip)),
-            None => records::manifest(&remote, tip).map(|found| found.map(|_| *tip)),
+            None => records::manifest(&remote, tip),
         };
         let found = found.map_err(|error| site::failed(self.run, error))?;
         if found.is_none() {
@@ -93,7 +94,7 @@ impl<'a> Source<'a> {
         }
         let _ = self.remote.set(remote);
         let _ = self.tip.set(*tip);
-        Ok(found)
+        Ok(found.map(|read| self.manifest.get_or_init(|| read).manifest.commit))
     }
 
     fn pull(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Failure> {
@@ -106,11 +107,12 @@ impl<'a> Source<'a> {
             remote: self.remote.get().expect("the commit was found there"),
             bases: &bases,
             sharing: Sharing::InPlace,
+            manifest: self.manifest.get().cloned(),
             lease: None,
             is_visible: self.progress && !self.quiet,
         };
         // The base keeps its contents from being removed.
-        bring.base(*commit, |repo| self.kind(repo, &bases, commit)).map(drop)
+        bring.base(*commit, self.kind(repo, &bases, commit)?).map(drop)
     }
 
     /// A workspace on this very commit will need the kind of its backend. An image is the cheapest.

@@ -1,12 +1,13 @@
 //! Brings the packs of a base, if an object of its commit or trees is missing.
 //!
 //! Packs that came earlier are not fetched again, unless objects are still missing without them:
-//! `gc` may have removed them. The boundary of the history goes into the file `shallow`, as a fetch
-//! with `--depth` writes it.
+//! `gc` may have removed them, and later packs have deltas against theirs. The boundary of the
+//! history goes into the file `shallow`, as a fetch with `--depth` writes it.
 
 use std::{
     io::{Seek as _, SeekFrom},
     sync::atomic::{AtomicU64, Ordering},
+    thread,
 };
 
 use format::{
@@ -24,50 +25,70 @@ use sys::by_path;
 
 use super::{
     super::{Context, Error, Phase, pulled, records::address, stock::Stock},
-    Options, Report,
+    Needs, Options, Report, plan,
 };
 use crate::{
+    crew::parallel,
     fetch::{
         connected::{self, Connected},
         shallow::Shallow,
     },
     indexing::incoming::{self, Keeping, Purpose, Settings, StoreOptions},
     look::{LookError, protect},
-    workspace::base::index_of,
+    workspace::base::{check_trees, index_of},
 };
 
-/// Makes the history of the manifest's commit complete. Returns the index of its tree.
+/// The trees of a commit.
+enum Trees {
+    /// All are here. The index is there if it is needed.
+    Whole(Option<Box<Index>>),
+    /// This object is missing.
+    Lack(ObjectId),
+}
+
+/// Makes the history of the manifest's commit complete. Returns the index of its tree if contents
+/// are needed too; then tables come beside the packs.
 pub(super) fn bring(
     stock: &Stock<'_>,
     manifest: &Manifest,
+    needs: Needs,
     options: &Options<'_>,
     report: &mut Report,
-) -> Result<Index, Error> {
+) -> Result<Option<Box<Index>>, Error> {
     let repo = stock.context.repo;
-    let mut index = whole(stock, manifest)?;
-    if index.is_none() {
+    let mut trees = look(stock, manifest, needs)?;
+    if let Trees::Lack(_) = trees {
         if !repo.stored_objects().contains(&manifest.commit) {
             pulled::note_commit(stock.context, &manifest.commit)?;
         }
-        let files = manifest.packs.iter().map(|pack| pack.file);
-        let (old, new): (Vec<DataFile>, Vec<DataFile>) =
-            files.partition(|file| pulled::has_pack(stock.context, &file.digest));
-        for files in [new, old] {
-            take(stock, &files, report)?;
-            index = whole(stock, manifest)?;
-            if index.is_some() {
-                break;
+        let all: Vec<DataFile> = manifest.packs.iter().map(|pack| pack.file).collect();
+        let is_new = |file: &&DataFile| !pulled::has_pack(stock.context, &file.digest);
+        let new: Vec<DataFile> = all.iter().filter(is_new).copied().collect();
+        let is_complete = thread::scope(|scope| {
+            if needs == Needs::Contents {
+                let is_first = new.len() == all.len();
+                scope.spawn(move || plan::prefetch(stock, manifest, is_first));
             }
+            take(stock, &new, report)
+        })?;
+        if is_complete {
+            trees = look(stock, manifest, needs)?;
+        }
+        if matches!(trees, Trees::Lack(_)) && new.len() < all.len() {
+            take(stock, &all, report)?;
+            trees = look(stock, manifest, needs)?;
         }
     }
-    let commit = manifest.commit;
-    let Some(mut index) = index else {
-        let oid = missing(stock, manifest)?.unwrap_or(commit);
-        return Err(Error::Incomplete { remote: address(stock.context.remote), commit, oid });
+    let mut index = match trees {
+        Trees::Whole(index) => index,
+        Trees::Lack(oid) => {
+            let (remote, commit) = (address(stock.context.remote), manifest.commit);
+            return Err(Error::Incomplete { remote, commit, oid });
+        }
     };
     cut(repo, stock.context, manifest)?;
-    if let Some(patterns) = options.sparse {
-        let outside = patterns.outside(&index);
+    if let Some((patterns, index)) = options.sparse.zip(index.as_deref_mut()) {
+        let outside = patterns.outside(index);
         let entries = index.entries_mut().iter_mut().zip(outside).filter(|(_, is_outside)| *is_outside);
         entries.for_each(|(entry, _)| entry.flags.insert(Flags::SKIP_WORKTREE));
     }
@@ -86,30 +107,24 @@ pub(super) fn compare_lists(stock: &Stock<'_>, manifest: &Manifest) -> Result<()
     Ok(())
 }
 
-/// Returns the index of the commit's tree, if the commit and all its trees are here.
-fn whole(stock: &Stock<'_>, manifest: &Manifest) -> Result<Option<Index>, Error> {
+/// Looks for the commit and all its trees.
+fn look(stock: &Stock<'_>, manifest: &Manifest, needs: Needs) -> Result<Trees, Error> {
     let (repo, commit) = (stock.context.repo, manifest.commit);
     let objects = repo.stored_objects();
-    let Some(links) = links(&objects, &commit)? else { return Ok(None) };
+    let Some(links) = links(&objects, &commit)? else { return Ok(Trees::Lack(commit)) };
     if links.tree != manifest.tree {
         let (remote, name) = (address(stock.context.remote), format!("commits/{commit}"));
         let reason = format!("the commit has the tree {}, not {}", links.tree, manifest.tree);
         return Err(Error::WrongRecord { remote, name, reason });
     }
-    match index_of(&objects, links.tree, protect(repo)?) {
-        Ok(index) => Ok(Some(index)),
-        Err(LookError::NoTree(_)) => Ok(None),
+    let found = match needs {
+        Needs::Contents => index_of(&objects, links.tree, protect(repo)?).map(|index| Some(Box::new(index))),
+        Needs::History => check_trees(&objects, links.tree).map(|()| None),
+    };
+    match found {
+        Ok(index) => Ok(Trees::Whole(index)),
+        Err(LookError::NoTree(oid)) => Ok(Trees::Lack(oid)),
         Err(source) => Err(Error::Trees { commit, source: Box::new(source) }),
-    }
-}
-
-/// Returns an object that the commit needs and that is not here.
-fn missing(stock: &Stock<'_>, manifest: &Manifest) -> Result<Option<ObjectId>, Error> {
-    let repo = stock.context.repo;
-    let objects = repo.stored_objects();
-    match index_of(&objects, manifest.tree, protect(repo)?) {
-        Err(LookError::NoTree(oid)) => Ok(Some(oid)),
-        _ => Ok(None),
     }
 }
 
@@ -127,28 +142,35 @@ fn links(objects: &Objects, oid: &ObjectId) -> Result<Option<Links>, Error> {
     links.map(Some).ok_or(Error::Kind { oid: *oid, expected: "commit" })
 }
 
-/// Fetches packs and adds them to the repository, in order.
-fn take(stock: &Stock<'_>, files: &[DataFile], report: &mut Report) -> Result<(), Error> {
+/// Fetches packs and adds them to the repository, in order. Returns false at one that needs objects
+/// of a pack before it which are not here.
+fn take(stock: &Stock<'_>, files: &[DataFile], report: &mut Report) -> Result<bool, Error> {
     let context = stock.context;
     let total = files.iter().map(|file| file.size).sum();
     let done = AtomicU64::new(0);
-    for file in files {
-        let came = stock.download(*file, &|bytes| {
+    let threads = parallel::threads(files.len(), 1, context.connections);
+    let came = parallel::map(files, &mut vec![(); threads], |(), file| {
+        stock.download(*file, &|bytes| {
             let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
             context.report(Phase::History, done, total);
-        })?;
+        })
+    })?;
+    for (file, came) in files.iter().zip(came) {
         let failed = |source| Error::Io { action: "read", path: came.path.clone(), source };
         let mut pack = by_path::open(&came.path).map_err(failed)?;
         pack.seek(SeekFrom::Start(0)).map_err(failed)?;
-        install(stock, &mut pack, &file.digest)?;
+        if !install(stock, &mut pack, &file.digest)? {
+            return Ok(false);
+        }
         pulled::note_pack(context, &file.digest);
         report.packs += 1;
     }
-    Ok(())
+    Ok(true)
 }
 
-/// Indexes a pack, which names each object by its hash, and publishes it.
-fn install(stock: &Stock<'_>, pack: &mut sys::File, digest: &Digest) -> Result<(), Error> {
+/// Indexes a pack, which names each object by its hash, and publishes it. Returns false if the pack
+/// needs objects that are not here.
+fn install(stock: &Stock<'_>, pack: &mut sys::File, digest: &Digest) -> Result<bool, Error> {
     let context = stock.context;
     let repo = context.repo;
     let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
@@ -175,7 +197,8 @@ fn install(stock: &Stock<'_>, pack: &mut sys::File, digest: &Digest) -> Result<(
         keeps_partial: false,
     };
     match incoming::store_pack(pack, &store_options) {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if error.lacks_base() => Ok(false),
         Err(incoming::Error::Interrupted) => Err(Error::Interrupted),
         Err(source) => {
             let (remote, path) = (address(context.remote), digest.path());

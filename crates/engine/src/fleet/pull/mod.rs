@@ -6,6 +6,9 @@
 //! blobs, too (`blobs`). The caller gets the importer, which holds the lock, and adds the base with
 //! it.
 //!
+//! A partial clone looks for no contents if the image that it will use is there already, here or in
+//! an alternate.
+//!
 //! After a failure, what arrived stays. The next pull asks for the rest.
 
 mod blobs;
@@ -21,7 +24,10 @@ use format::{
 };
 
 use super::{Context, Error, lease, pulled, records, records::address, scratch::Scratch, stock};
-use crate::{sparse::Patterns, workspace::base::Importer};
+use crate::{
+    sparse::Patterns,
+    workspace::base::{Base, Importer, Kind, Owner, Wanted},
+};
 
 /// Judges the signature of a manifest: its signed bytes, and the signature if there is one.
 pub type Verify<'a> = dyn Fn(&[u8], Option<&[u8]>) -> Result<(), String> + 'a;
@@ -38,6 +44,11 @@ pub struct Options<'a> {
     /// Also read the lists of packs, which only pushes need, and compare them with the packs. For a
     /// repository that had none of the packs before.
     pub lists: bool,
+    /// The manifest, if the caller has read it. It is not used with a lease, which must be there
+    /// before the manifest is read.
+    pub manifest: Option<records::Read>,
+    /// The base that the caller will add.
+    pub base: Option<(Kind, Owner)>,
 }
 
 /// The work that a pull did.
@@ -57,14 +68,22 @@ pub struct Report {
     pub requests: u64,
 }
 
-/// A base that is here, except for its image.
+/// The state of a base after a pull.
+pub enum State<'b> {
+    /// It was there.
+    Base(Base),
+    /// Its contents are here. [`Importer::add_base`] adds it. Holds the lock of the base directory.
+    Contents(Box<Importer<'b>>),
+}
+
+/// A pull that is done.
 pub struct Pulled<'b> {
     /// The manifest.
     pub manifest: Manifest,
     /// The lease, if one was asked for.
     pub lease: Option<Lease>,
-    /// Adds the base ([`Importer::add_base`]). Holds the lock of the base directory.
-    pub importer: Importer<'b>,
+    /// The base.
+    pub state: State<'b>,
     /// The work that was done.
     pub report: Report,
 }
@@ -80,7 +99,11 @@ pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) 
         Some((holder, time)) => Some(lease::write(remote, &commit, holder, *time)?),
         None => None,
     };
-    let read = records::manifest(remote, &commit)?;
+    let read =
+        match options.manifest.as_ref().filter(|read| lease.is_none() && read.manifest.commit == commit) {
+            Some(read) => Some(read.clone()),
+            None => records::manifest(remote, &commit)?,
+        };
     let read = read.ok_or_else(|| Error::NoBase { remote: address(remote), commit })?;
     if let Some(verify) = options.verify {
         let verdict = verify(&read.signed, read.signature.as_deref());
@@ -94,10 +117,18 @@ pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) 
     let scratch = Scratch::create(context)?;
     let stock = stock::Stock { context, scratch: &scratch, commit, requests: stock::Counter::default() };
     let mut report = Report::default();
-    let index = history::bring(&stock, &manifest, options, &mut report)?;
+    let there = there(context, &manifest, options)?;
+    let needs = if there.is_some() { Needs::History } else { Needs::Contents };
+    let index = history::bring(&stock, &manifest, needs, options, &mut report)?;
     if options.lists {
         history::compare_lists(&stock, &manifest)?;
     }
+    let Some(index) = index else {
+        pulled::forget_unused(context);
+        (report.requests, report.bytes) = stock.requests.get();
+        let state = State::Base(there.expect("without it, contents are needed"));
+        return Ok(Pulled { manifest, lease, state, report });
+    };
     let (common, hash) = (context.repo.real_common_dir(), context.repo.hash());
     let (bases, shared) = (context.bases, context.locks.shared);
     let importer = bases.importer(&common, hash, shared, context.fsync, context.interrupt)?;
@@ -113,5 +144,23 @@ pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) 
     (report.requests, report.bytes) = stock.requests.get();
     stock::forget_unused(context);
     pulled::forget_unused(context);
-    Ok(Pulled { manifest, lease, importer, report })
+    Ok(Pulled { manifest, lease, state: State::Contents(Box::new(importer)), report })
+}
+
+/// The parts of a base that are missing here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    History,
+    Contents,
+}
+
+/// Returns the base if it is an image that is there. Such an image has all contents, which serve as
+/// objects of a partial clone.
+fn there(context: &Context<'_>, manifest: &Manifest, options: &Options<'_>) -> Result<Option<Base>, Error> {
+    let Some((Kind::Image, owner)) = options.base else { return Ok(None) };
+    if !context.repo.objects().is_partial() {
+        return Ok(None);
+    }
+    let wanted = Wanted::new(context.repo, manifest.tree, Kind::Image, owner, options.sparse)?;
+    Ok(context.bases.find(&wanted)?)
 }

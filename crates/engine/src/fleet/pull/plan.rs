@@ -89,6 +89,16 @@ pub(super) fn plan(
     Ok(plan)
 }
 
+/// Brings tables that [`plan`] will read: all of them for a host that has no base of the remote
+/// yet, else the newest. [`plan`] reports failures.
+pub(super) fn prefetch(stock: &Stock<'_>, manifest: &Manifest, is_first: bool) {
+    let count = if is_first { manifest.tables.len() } else { 1 };
+    let named: Vec<_> = manifest.tables.iter().rev().take(count).collect();
+    let threads = parallel::threads(named.len(), 1, stock.context.connections);
+    let fetched = parallel::map(&named, &mut vec![(); threads], |(), named| stock.table(named).map(drop));
+    drop(fetched);
+}
+
 /// Returns the contents that neither the base directory nor the repository has. Files that are
 /// converted here are made from objects.
 fn missing(

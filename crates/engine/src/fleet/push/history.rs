@@ -1,19 +1,22 @@
 //! The pack of a new base: commits, trees, and blobs that do not travel as contents.
+//!
+//! A tree is a delta against the tree at the same path of the base before, if that base's packs
+//! have it. Such a pack is thin: it needs the packs before it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use format::{
-    Kind, ObjectId,
+    HashKind, Kind, ObjectId,
     fleet::{DataFile, list, manifest::Pack},
     hash::Hasher,
+    pack,
     tree::TreeEntries,
 };
 use repo::{
     Links,
     objects::{Objects, Reader},
 };
-use store::objects::{PackOnAdd, Transaction};
-use sys::by_path;
+use store::objects::Deflaters;
 
 use super::{
     super::{
@@ -46,19 +49,12 @@ pub(super) fn write(
     report: &mut Report,
 ) -> Result<History, Error> {
     let Parts { context, scratch, objects: source, .. } = parts;
-    let objects = scratch.dir()?;
-    let fsync = store::Fsync { disabled: true, ..store::Fsync::default() };
-    let write_options = store::objects::Options {
-        pack_level: Some(LEVEL),
-        pack_on_add: PackOnAdd::From(1),
-        reverse_index: false,
-        ..store::objects::Options::new(&objects, &fsync)
-    };
     let mut collector = Collector {
         context,
         source,
         reader: source.reader(),
-        transaction: Transaction::new(write_options),
+        entries: scratch.file()?,
+        deflaters: Deflaters::new(LEVEL),
         known: &known.objects,
         names: Vec::new(),
         seen: HashSet::new(),
@@ -67,20 +63,19 @@ pub(super) fn write(
     let mut trees = VecDeque::new();
     for oid in &commits {
         let tree = collector.commit(oid)?;
-        trees.push_back(tree);
+        trees.push_back(Versions { oid: tree, before: known.tree });
     }
     while let Some(tree) = trees.pop_front() {
-        collector.tree(&tree, &mut trees)?;
+        collector.tree(tree, &mut trees)?;
     }
     for blob in blobs {
-        collector.object(blob, Kind::Blob, &mut |_| Ok(()))?;
+        collector.object(blob, Kind::Blob)?;
     }
-    let Collector { transaction, names, .. } = collector;
+    let Collector { entries, names, .. } = collector;
     let mut packs = known.packs.clone();
     if !names.is_empty() {
         report.objects = names.len() as u64;
-        transaction.publish()?;
-        let pack = only_pack(&objects, scratch)?;
+        let pack = pack_of(&entries, names.len(), context.repo.hash(), scratch)?;
         let list = list::encode(context.repo.hash(), names);
         context.check_interrupt()?;
         let (file, list_file) = (pack.named(), send_list(context, scratch, &list)?);
@@ -98,26 +93,31 @@ fn send_list(context: &Context<'_>, scratch: &Scratch, list: &[u8]) -> Result<Da
     stock::keep(context, scratch, list)
 }
 
-/// Returns a copy of the pack in an object directory.
-fn only_pack(objects: &std::path::Path, scratch: &Scratch) -> Result<ScratchFile, Error> {
-    let dir = objects.join("pack");
-    let failed = |action, path: &std::path::Path| {
-        let path = path.to_owned();
-        move |source| Error::Io { action, path, source }
+/// Returns the pack of `count` entries.
+fn pack_of(
+    entries: &ScratchFile,
+    count: usize,
+    hash: HashKind,
+    scratch: &Scratch,
+) -> Result<ScratchFile, Error> {
+    let (mut made, mut hasher) = (scratch.file()?, Hasher::checksum(hash));
+    let count = u32::try_from(count).expect("far fewer objects fit into memory");
+    let mut put = |bytes: &[u8]| {
+        hasher.update(bytes);
+        made.write(bytes)
     };
-    let names = by_path::list(&dir).map_err(failed("read", &dir))?;
-    let is_pack =
-        |name: &std::ffi::OsStr| std::path::Path::new(name).extension().is_some_and(|e| e == "pack");
-    let pack = names.iter().find(|(name, _)| is_pack(name)).map(|(name, _)| dir.join(name));
-    let path = pack.ok_or_else(|| failed("find", &dir)(std::io::ErrorKind::NotFound.into()))?;
-    let mut file = by_path::open(&path).map_err(failed("open", &path))?;
-    let (mut copy, mut piece) = (scratch.file()?, vec![0; PIECE]);
-    loop {
-        match std::io::Read::read(&mut file, &mut piece).map_err(failed("read", &path))? {
-            0 => return Ok(copy),
-            len => copy.write(&piece[..len])?,
-        }
+    put(&pack::encode_header(count))?;
+    let (mut at, mut piece) = (0, vec![0; PIECE]);
+    while at < entries.size() {
+        let len = PIECE.min(usize::try_from(entries.size() - at).unwrap_or(PIECE));
+        let read = entries.file.read_exact_at(&mut piece[..len], at);
+        read.map_err(|source| Error::Io { action: "read", path: entries.path.clone(), source })?;
+        put(&piece[..len])?;
+        at += len as u64;
     }
+    let sum = hasher.finish().expect("a checksum looks for no collision");
+    made.write(sum.as_bytes())?;
+    Ok(made)
 }
 
 /// Returns the commits of the pack and the boundary of the history. History goes on into packs that
@@ -169,59 +169,94 @@ pub(super) fn links(objects: &Objects, oid: &ObjectId) -> Result<Links, Error> {
     links.ok_or(Error::Kind { oid: *oid, expected: "commit" })
 }
 
+/// A tree, and the one at its path in the base before.
+struct Versions {
+    oid: ObjectId,
+    before: Option<ObjectId>,
+}
+
 /// Takes objects into the pack.
 struct Collector<'c> {
     context: &'c Context<'c>,
     source: &'c Objects,
     reader: Reader<'c>,
-    transaction: Transaction<'c>,
+    /// The entries of the pack.
+    entries: ScratchFile,
+    deflaters: Deflaters,
     known: &'c HashSet<ObjectId>,
     names: Vec<ObjectId>,
     seen: HashSet<ObjectId>,
 }
 
 impl Collector<'_> {
-    /// Takes an object, and shows its content, unless it was taken or is known.
-    fn object(
-        &mut self,
-        oid: &ObjectId,
-        kind: Kind,
-        show: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    /// Returns the content of an object that was not taken before and that no pack has.
+    fn content(&mut self, oid: &ObjectId, kind: Kind) -> Result<Option<Vec<u8>>, Error> {
         if self.known.contains(oid) || !self.seen.insert(*oid) {
-            return Ok(());
+            return Ok(None);
         }
         self.context.check_interrupt()?;
+        self.read(oid, kind).map(Some)
+    }
+
+    fn read(&mut self, oid: &ObjectId, kind: Kind) -> Result<Vec<u8>, Error> {
         let read = self.reader.read(oid);
         let (found, data) = read.map_err(|source| Error::Object { oid: *oid, source: Box::new(source) })?;
         let mut hasher = Hasher::object(oid.kind(), kind.name(), data.len() as u64);
         hasher.update(data);
-        if found != kind || hasher.finish().ok() != Some(*oid) {
-            return Err(Error::Kind { oid: *oid, expected: kind.name() });
+        match found == kind && hasher.finish().ok() == Some(*oid) {
+            true => Ok(data.to_vec()),
+            false => Err(Error::Kind { oid: *oid, expected: kind.name() }),
         }
-        self.transaction.write(oid, kind, data)?;
+    }
+
+    fn append(&mut self, oid: &ObjectId, entry: &[u8]) -> Result<(), Error> {
+        self.entries.write(entry)?;
         self.names.push(*oid);
-        show(data)
+        Ok(())
+    }
+
+    /// Takes an object.
+    fn object(&mut self, oid: &ObjectId, kind: Kind) -> Result<(), Error> {
+        let Some(content) = self.content(oid, kind)? else { return Ok(()) };
+        let (entry, _) = self.deflaters.entry_of(kind, &content);
+        self.append(oid, &entry)
     }
 
     /// Takes a commit, and returns its tree.
     fn commit(&mut self, oid: &ObjectId) -> Result<ObjectId, Error> {
-        self.object(oid, Kind::Commit, &mut |_| Ok(()))?;
+        self.object(oid, Kind::Commit)?;
         let links = links(self.source, oid)?;
         Ok(links.tree)
     }
 
     /// Takes a tree, and adds those in it to `below`. A pack that has a tree has all below it.
-    fn tree(&mut self, oid: &ObjectId, below: &mut VecDeque<ObjectId>) -> Result<(), Error> {
-        let hash = oid.kind();
-        self.object(oid, Kind::Tree, &mut |data| {
-            for entry in TreeEntries::new(hash, data) {
-                let entry = entry.map_err(|_| Error::Kind { oid: *oid, expected: "tree" })?;
-                if entry.mode.is_tree() {
-                    below.push_back(entry.oid);
-                }
+    fn tree(&mut self, tree: Versions, below: &mut VecDeque<Versions>) -> Result<(), Error> {
+        let Versions { oid, before } = tree;
+        let Some(content) = self.content(&oid, Kind::Tree)? else { return Ok(()) };
+        let before = before.and_then(|before| Some((before, self.earlier(&before)?)));
+        let delta = before.as_ref().map(|(base, earlier)| (base, pack::encode_delta(earlier, &content)));
+        let entry = match delta {
+            Some((base, delta)) if delta.len() < content.len() / 2 => self.deflaters.delta_of(base, &delta),
+            _ => self.deflaters.entry_of(Kind::Tree, &content).0,
+        };
+        self.append(&oid, &entry)?;
+        let mut earlier = HashMap::new();
+        if let Some((_, content)) = &before {
+            let entries = TreeEntries::new(oid.kind(), content).map_while(Result::ok);
+            earlier.extend(entries.filter(|entry| entry.mode.is_tree()).map(|entry| (entry.name, entry.oid)));
+        }
+        for entry in TreeEntries::new(oid.kind(), &content) {
+            let entry = entry.map_err(|_| Error::Kind { oid, expected: "tree" })?;
+            if entry.mode.is_tree() {
+                below.push_back(Versions { oid: entry.oid, before: earlier.get(entry.name).copied() });
             }
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+
+    /// Returns the content of a tree that the packs before have, if the repository has it too.
+    fn earlier(&mut self, oid: &ObjectId) -> Option<Vec<u8>> {
+        let is_there = self.known.contains(oid) && self.source.contains(oid);
+        is_there.then(|| self.read(oid, Kind::Tree).ok()).flatten()
     }
 }

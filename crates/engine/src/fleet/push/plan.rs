@@ -47,6 +47,8 @@ pub(super) struct Known {
     pub(super) packs: Vec<Pack>,
     /// The objects in those packs.
     pub(super) objects: HashSet<ObjectId>,
+    /// The tree of the base with those packs.
+    pub(super) tree: Option<ObjectId>,
 }
 
 /// A content to send.
@@ -125,6 +127,7 @@ pub(super) fn known(
                 Ok(lists) => {
                     known.packs = manifest.packs;
                     known.objects = lists.into_iter().flatten().collect();
+                    known.tree = Some(manifest.tree);
                 }
                 Err(error) => skip(error)?,
             }

@@ -139,6 +139,12 @@ impl Error {
         matches!(self, Error::Refused { cause: super::Error::Pack(Eof | Read(_)), .. })
     }
 
+    /// Returns true if the pack has deltas whose bases are neither in it nor here.
+    pub fn lacks_base(&self) -> bool {
+        use indexing::Error::Unresolved;
+        matches!(self, Error::Refused { cause: super::Error::Pack(Unresolved(_)), .. })
+    }
+
     /// Returns true if the disk or the user's quota is full.
     pub fn is_full_disk(&self) -> bool {
         use super::Error::{Io, Pack, Store};

@@ -49,7 +49,7 @@ pub use error::Error;
 pub use import::{Importer, Streamed};
 pub use index::Monitor;
 pub use prune::{Act, Freed};
-pub(crate) use tree::index_of;
+pub(crate) use tree::{check_trees, index_of};
 pub use verify::{Flaw, Verified};
 pub use wanted::{Owner, Wanted};
 

@@ -9,7 +9,7 @@ use format::{
     path::Protect,
     tree::TreeEntries,
 };
-use repo::objects::Objects;
+use repo::objects::{Objects, Reader};
 
 use crate::{
     crew::{self, Tuning},
@@ -26,24 +26,14 @@ enum Item {
 /// The cost of reading a directory, in steps of about one file each.
 const WEIGHT: usize = 2;
 
-/// Reads `tree` breadth first, all directories at one depth in parallel.
+/// Returns the index of `tree`, which is read breadth first, all directories at one depth in
+/// parallel.
 pub(crate) fn index_of(objects: &Objects, tree: ObjectId, protect: Protect) -> Result<Index, LookError> {
-    let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
+    let spare = Mutex::new(Vec::new());
     let mut all: Vec<(ObjectId, Vec<Item>)> = Vec::new();
     let mut level = vec![tree];
     while !level.is_empty() {
-        let read = crew::map(
-            "tree",
-            &tuning,
-            &level,
-            |_| WEIGHT,
-            &spare,
-            |number| (crew::reader(objects, number), Vec::new()),
-            |(reader, buffer), oid| {
-                reader.read_tree(oid, buffer)?;
-                list(buffer, oid)
-            },
-        )?;
+        let read = read(objects, &level, &spare, list)?;
         // Directories are numbered level by level.
         let mut number = all.len() + level.len();
         let mut below = Vec::new();
@@ -60,6 +50,48 @@ pub(crate) fn index_of(objects: &Objects, tree: ObjectId, protect: Protect) -> R
         level = below;
     }
     flatten(all, objects, protect)
+}
+
+/// Returns an error unless `tree` and all trees below are here.
+pub(crate) fn check_trees(objects: &Objects, tree: ObjectId) -> Result<(), LookError> {
+    let spare = Mutex::new(Vec::new());
+    let mut level = vec![tree];
+    while !level.is_empty() {
+        let read = read(objects, &level, &spare, |data, oid| {
+            let mut below = Vec::new();
+            for entry in TreeEntries::new(oid.kind(), data) {
+                let entry = entry.map_err(|_| LookError::MalformedTree(*oid))?;
+                below.extend(entry.mode.is_tree().then_some(entry.oid));
+            }
+            Ok(below)
+        })?;
+        level = read.into_iter().flatten().collect();
+    }
+    Ok(())
+}
+
+/// Workers' readers and buffers between two levels.
+type Spare<'o> = Mutex<Vec<(Reader<'o>, Vec<u8>)>>;
+
+/// Reads trees, and passes the data of each to `take`.
+fn read<'o, T: Send + Sync>(
+    objects: &'o Objects,
+    trees: &[ObjectId],
+    spare: &Spare<'o>,
+    take: impl Fn(&[u8], &ObjectId) -> Result<T, LookError> + Sync,
+) -> Result<Vec<T>, LookError> {
+    crew::map(
+        "tree",
+        &Tuning::default(),
+        trees,
+        |_| WEIGHT,
+        spare,
+        |number| (crew::reader(objects, number), Vec::new()),
+        |(reader, buffer), oid| {
+            reader.read_tree(oid, buffer)?;
+            take(buffer, oid)
+        },
+    )
 }
 
 fn list(data: &[u8], oid: &ObjectId) -> Result<(Vec<Item>, Vec<ObjectId>), LookError> {

@@ -18,7 +18,11 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use engine::{
     crew::Workers,
-    fleet::{self, Context, Error, Progress, pull, push},
+    fleet::{
+        self, Context, Error, Progress,
+        pull::{self, State},
+        push,
+    },
     workspace::base::{AddOptions, Base, Bases, Kind, Owner, Wanted},
 };
 use format::{HashKind, ObjectId};
@@ -117,7 +121,11 @@ impl Host {
                 fsync: context.fsync,
                 shared: context.locks.shared,
             };
-            Ok((pulled.importer.add_base(&wanted, &add, &mut Vec::new())?, pulled.report))
+            let base = match pulled.state {
+                State::Base(base) => base,
+                State::Contents(importer) => importer.add_base(&wanted, &add, &mut Vec::new())?,
+            };
+            Ok((base, pulled.report))
         })
     }
 }

@@ -106,10 +106,13 @@ fn many_small_pushes_are_put_together() {
     check(&source, &host, &base, head);
     let known = fleet::records::branch(&remote, "main".into()).expect("read").expect("there").commits;
     assert_eq!((known.len(), known[0]), (32, head));
-    let nearest = |tip| fleet::records::nearest(&remote, "main".into(), tip).expect("read");
+    let nearest = |tip| {
+        let found = fleet::records::nearest(&remote, "main".into(), tip).expect("read");
+        found.map(|read| read.manifest.commit)
+    };
     assert_eq!(nearest(Some(&known[7])), Some(known[7]));
     assert_eq!(nearest(Some(&ObjectId::null(HashKind::Sha1))), Some(head));
-    assert_eq!(fleet::records::nearest(&remote, "no".into(), None).expect("read"), None);
+    assert!(fleet::records::nearest(&remote, "no".into(), None).expect("read").is_none());
 }
 
 #[test]
@@ -151,4 +154,33 @@ fn a_partial_clone_keeps_the_depth_and_a_complete_repository_gets_all_blobs() {
     assert_eq!((report.packs, report.contents, report.bytes), (0, 0, 0));
     assert!(!full.repository.join(".git/shallow").exists());
     check(&source, &full, &base, head);
+}
+
+#[test]
+fn changed_trees_travel_as_deltas_against_the_packs_before() {
+    let sandbox = Sandbox::new();
+    let (source, remote) = (project(&sandbox), remote_in(&sandbox));
+    let (sender, host) = (Host::at(source.path.clone()), Host::new(&sandbox, "host"));
+    let first = commit(&source, "HEAD");
+    sender.push(&remote, first, &options("main"));
+    host.pull(&remote, first).expect("pulled");
+    // One entry in a tree of 86, which has 2.8 KB that do not compress.
+    let second = change(&source, 1, 1);
+    sender.push(&remote, second, &options("main"));
+    let read = fleet::records::manifest(&remote, &second).expect("read").expect("there");
+    let pack = read.manifest.packs[1].file;
+    assert!(pack.size < 1000, "{pack:?}");
+
+    // `gc` removed what the deltas need.
+    let packs = host.repository.join(".git/objects/pack");
+    fs::remove_dir_all(&packs).expect("removed");
+    fs::create_dir(&packs).expect("created");
+    let (base, report) = host.pull(&remote, second).expect("pulled");
+    assert_eq!(report.packs, 2);
+    check(&source, &host, &base, second);
+    let other = Host::at(sandbox.init("complete").path);
+    other.pull(&remote, first).expect("pulled");
+    let (base, report) = other.pull(&remote, second).expect("pulled");
+    assert_eq!(report.packs, 1);
+    check(&source, &other, &base, second);
 }
