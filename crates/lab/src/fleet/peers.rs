@@ -91,7 +91,8 @@ const CLEAN: &str = "test -z \"$(git status --porcelain)\"";
 
 /// `curl` with the key of the object store.
 const CURL: &str = "curl -sf --aws-sigv4 aws:amz:$AWS_REGION:s3 \
-                    --user $AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY";
+                    --user $AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY \
+                    -H x-amz-content-sha256:UNSIGNED-PAYLOAD";
 
 /// Makes a clone in `job` the newest commit's.
 const UPDATE: &str = "cd job && git fetch -q origin main && git checkout -q --detach FETCH_HEAD";
