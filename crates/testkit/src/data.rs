@@ -1,4 +1,5 @@
-//! Repositories with a real history, stored as bundles outside of this repository.
+//! Contents for tests: repositories with a real history, stored as bundles outside of this
+//! repository, and bytes that do not compress.
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,18 @@ fn find(path: PathBuf, in_ci: bool) -> Option<PathBuf> {
     assert!(!in_ci, "{} is missing, and under CI a test may not skip", path.display());
     println!("skipped: {} is missing", path.display());
     None
+}
+
+/// Returns bytes that do not compress. Equal seeds give equal bytes.
+pub fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    std::iter::repeat_with(next).flatten().take(length).collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! - [`shim`]: runs other programs with sapwood in Git's place, and reads the log of its calls.
 //! - [`wait_for_group`]: waits for a program and ends all processes that it started.
 //! - [`shared_data`]: the bundles with real histories that slow tests check out.
+//! - [`noise`]: bytes that do not compress.
 //! - [`FILTER_PROTOCOL`]: the beginning of scripts of long-running filters.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
@@ -31,7 +32,7 @@ mod tools;
 pub mod weather;
 pub mod wildcards;
 
-pub use data::shared_data;
+pub use data::{noise, shared_data};
 pub use disk::{Disk, NoMountsBelow};
 pub use filter::FILTER_PROTOCOL;
 pub use group::wait_for_group;

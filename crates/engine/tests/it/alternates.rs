@@ -8,33 +8,15 @@ use std::{
 };
 
 use bstr::ByteSlice as _;
-use engine::{
-    crew::Workers,
-    workspace::base::{Act, AddOptions, Base, Bases, BlobSource, Error, Kind, Owner, Wanted},
-};
-use format::{HashKind, ObjectId};
+use engine::workspace::base::{Act, AddOptions, Base, Bases, BlobSource, Error, Kind, Owner, Wanted};
+use format::ObjectId;
 use repo::{LazyFetch, OpenOptions, Promised, Repository, objects::Contents};
 use store::{Fsync, SharedRepository};
-use testkit::{ErofsImage, Repo, Sandbox, disk::NoMountsBelow};
+use testkit::{ErofsImage, Repo, Sandbox};
+
+use crate::place::{self, Place, oid};
 
 const SHARED: SharedRepository = SharedRepository::Umask;
-
-struct Place {
-    dir: tempfile::TempDir,
-    _mounts: NoMountsBelow,
-}
-
-impl Place {
-    fn new() -> Place {
-        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory for tests");
-        let _mounts = NoMountsBelow::new(dir.path());
-        Place { dir, _mounts }
-    }
-
-    fn bases(&self, name: &str) -> Bases {
-        Bases::at(&self.dir.path().join(name))
-    }
-}
 
 fn project<'s>(sandbox: &'s Sandbox) -> Repo<'s> {
     let repo = sandbox.init("repo");
@@ -51,24 +33,10 @@ fn open(path: &Path, fetch: Option<Arc<dyn LazyFetch>>) -> Repository {
     Repository::open(&options).expect("a repository")
 }
 
-fn oid(repo: &Repo<'_>, name: &str) -> ObjectId {
-    let hex = repo.git(&["rev-parse", name]).stdout;
-    ObjectId::from_hex(HashKind::Sha1, hex.trim()).expect("an object")
-}
-
 fn add(bases: &Bases, opened: &Repository, tree: ObjectId, kind: Kind, uid: u32) -> Result<Base, Error> {
     let owner = Owner { uid, ..Owner::of_process() };
     let wanted = Wanted::new(opened, tree, kind, owner, None).expect("settings");
-    let options = AddOptions {
-        workers: Workers::Fixed(2),
-        interrupt: &AtomicBool::new(false),
-        progress: &|_, _| {},
-        big_file_threshold: 1 << 20,
-        metadata: repo::convert::Metadata::default(),
-        fsync: &Fsync { disabled: true, ..Fsync::default() },
-        shared: SHARED,
-    };
-    bases.add(&wanted, &options, &mut Vec::new())
+    place::add(bases, &wanted, &AddOptions { big_file_threshold: 1 << 20, ..place::add_options() })
 }
 
 fn flaws(base: &Base, repo: &Repository) -> Vec<engine::workspace::base::Flaw> {
@@ -81,7 +49,7 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
     let repo = project(&sandbox);
     let (opened, tree) = (open(&repo.path, None), oid(&repo, "HEAD^{tree}"));
     let uid = Owner::of_process().uid;
-    let (theirs, ours) = (place.bases("theirs"), place.bases("ours"));
+    let (theirs, ours) = (place.named("theirs"), place.named("ours"));
     let shared = add(&theirs, &opened, tree, Kind::Image, uid).expect("built");
     ours.add_alternate(theirs.dir(), SHARED, &Fsync::default()).expect("named");
     ours.add_alternate(theirs.dir(), SHARED, &Fsync::default()).expect("named already");
@@ -138,19 +106,19 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
 #[test]
 fn a_list_of_alternates_is_read_as_git_reads_one() {
     let place = Place::new();
-    let bases = place.bases("bases");
+    let bases = place.named("bases");
     for name in ["bases", "one", "two", "th\nree"] {
-        fs::create_dir(place.dir.path().join(name)).expect("created");
+        fs::create_dir(place.path().join(name)).expect("created");
     }
     fs::write(bases.dir().join("alternates"), "# a comment\n../one\n\n../missing\n/\n../bases\n")
         .expect("written");
-    fs::write(place.dir.path().join("one/alternates"), "../two\n../bases\n\"../th\\nree\"").expect("written");
-    fs::write(place.dir.path().join("two/alternates"), "../one\n").expect("written");
-    let real = place.dir.path().canonicalize().expect("there");
+    fs::write(place.path().join("one/alternates"), "../two\n../bases\n\"../th\\nree\"").expect("written");
+    fs::write(place.path().join("two/alternates"), "../one\n").expect("written");
+    let real = place.path().canonicalize().expect("there");
     let expected = [real.join("one"), "/".into(), real.join("two"), real.join("th\nree")];
     assert_eq!(bases.alternates().expect("read"), expected);
-    fs::create_dir(place.dir.path().join("#four")).expect("created");
-    bases.add_alternate(&place.dir.path().join("#four"), SHARED, &Fsync::default()).expect("added");
+    fs::create_dir(place.path().join("#four")).expect("created");
+    bases.add_alternate(&place.path().join("#four"), SHARED, &Fsync::default()).expect("added");
     assert!(bases.alternates().expect("read").contains(&real.join("#four")));
 }
 
@@ -181,7 +149,7 @@ fn a_partial_clone_reads_contents_and_never_believes_damaged_ones() {
     let clone = sandbox.path().join("clone");
     let clone_text = clone.display().to_string();
     repo.git(&["clone", "-q", "--no-checkout", "--filter=blob:none", &url, &clone_text]);
-    let (bases, tree) = (place.bases("bases"), oid(&repo, "HEAD^{tree}"));
+    let (bases, tree) = (place.named("bases"), oid(&repo, "HEAD^{tree}"));
     let uid = Owner::of_process().uid;
     add(&bases, &open(&repo.path, None), tree, Kind::Image, uid).expect("built");
 

@@ -25,23 +25,7 @@ use testkit::{
     disk::{Disk, NoMountsBelow},
 };
 
-/// A base directory on a disk where the kernel can mount image files.
-struct Place {
-    dir: tempfile::TempDir,
-    _mounts: NoMountsBelow,
-}
-
-impl Place {
-    fn new() -> Place {
-        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory for tests");
-        let _mounts = NoMountsBelow::new(dir.path());
-        Place { dir, _mounts }
-    }
-
-    fn bases(&self) -> Bases {
-        Bases::at(&self.dir.path().join("bases"))
-    }
-}
+use crate::place::{self, Place, oid};
 
 fn open(repo: &Repo<'_>) -> Repository {
     let config = repo.path.parent().expect("the sandbox").join("home/.config");
@@ -51,22 +35,11 @@ fn open(repo: &Repo<'_>) -> Repository {
 }
 
 fn tree(repo: &Repo<'_>, name: &str) -> ObjectId {
-    let hex = repo.git(&["rev-parse", &format!("{name}^{{tree}}")]).stdout;
-    ObjectId::from_hex(format::HashKind::Sha1, hex.trim()).expect("a tree")
+    oid(repo, &format!("{name}^{{tree}}"))
 }
 
 fn add(bases: &Bases, wanted: &Wanted<'_>) -> Result<Base, Error> {
-    let fsync = Fsync { disabled: true, ..Fsync::default() };
-    let options = AddOptions {
-        workers: Workers::Fixed(3),
-        interrupt: &AtomicBool::new(false),
-        progress: &|_, _| {},
-        big_file_threshold: 3 << 20,
-        metadata: repo::convert::Metadata::default(),
-        fsync: &fsync,
-        shared: SharedRepository::Umask,
-    };
-    bases.add(wanted, &options, &mut Vec::new())
+    place::add(bases, wanted, &AddOptions { workers: Workers::Fixed(3), ..place::add_options() })
 }
 
 fn wanted<'r>(opened: &'r Repository, tree: ObjectId, sparse: Option<&'r Patterns>) -> Wanted<'r> {
@@ -218,7 +191,7 @@ fn a_second_base_adds_only_what_is_not_there() {
     let (sandbox, place) = (Sandbox::new(), Place::new());
     let repo = project(&sandbox);
     let opened = open(&repo);
-    let data = place.dir.path().join("bases/blobs/1.data");
+    let data = place.path().join("bases/blobs/1.data");
     add(&place.bases(), &wanted(&opened, tree(&repo, "HEAD"), None)).expect("built");
     let before = fs::metadata(&data).expect("there").len();
     repo.write("a/new", "new");
@@ -335,7 +308,7 @@ fn a_full_disk_leaves_nothing() {
     let (sandbox, place) = (Sandbox::new(), Place::new());
     let repo = project(&sandbox);
     let (opened, tree) = (open(&repo), tree(&repo, "HEAD"));
-    let point = place.dir.path().join("small");
+    let point = place.path().join("small");
     fs::create_dir(&point).expect("created");
     let Some(_disk) = Disk::in_memory(3, &point) else { return };
     let bases = Bases::at(&point.join("bases"));

@@ -2,15 +2,13 @@
 
 use std::{fs, path::Path, process::Command, sync::atomic::AtomicBool};
 
-use bstr::ByteSlice as _;
-use engine::{
-    crew::Workers,
-    workspace::base::{Act, AddOptions, Base, Bases, Error, Importer, Kind, Owner, Streamed, Wanted},
-};
+use engine::workspace::base::{Act, AddOptions, Base, Bases, Error, Importer, Kind, Owner, Streamed, Wanted};
 use format::{HashKind, ObjectId, hash::Hasher};
 use repo::{OpenOptions, Repository};
 use store::{Fsync, SharedRepository};
 use testkit::{Repo, Sandbox, disk::Disk};
+
+use crate::place;
 
 const SHARED: SharedRepository = SharedRepository::Umask;
 
@@ -64,25 +62,15 @@ fn open(repo: &Repo<'_>) -> Repository {
 }
 
 fn wanted<'r>(opened: &'r Repository, repo: &Repo<'_>, kind: Kind) -> Wanted<'r> {
-    let hex = repo.git(&["rev-parse", "HEAD^{tree}"]).stdout;
-    let tree = ObjectId::from_hex(HashKind::Sha1, hex.trim()).expect("a tree");
-    Wanted::new(opened, tree, kind, Owner::of_process(), None).expect("settings")
+    Wanted::new(opened, place::oid(repo, "HEAD^{tree}"), kind, Owner::of_process(), None).expect("settings")
 }
 
-fn with_options<T>(work: impl FnOnce(&AddOptions<'_>) -> T) -> T {
-    work(&AddOptions {
-        workers: Workers::Fixed(2),
-        interrupt: &AtomicBool::new(false),
-        progress: &|_, _| {},
-        big_file_threshold: 1 << 20,
-        metadata: repo::convert::Metadata::default(),
-        fsync: &Fsync { disabled: true, ..Fsync::default() },
-        shared: SHARED,
-    })
+fn options() -> AddOptions<'static> {
+    AddOptions { big_file_threshold: 1 << 20, ..place::add_options() }
 }
 
 fn add_base(importer: &Importer<'_>, wanted: &Wanted<'_>) -> Result<Base, Error> {
-    with_options(|options| importer.add_base(wanted, options, &mut Vec::new()))
+    importer.add_base(wanted, &options(), &mut Vec::new())
 }
 
 #[test]
@@ -197,7 +185,7 @@ fn a_base_is_built_while_contents_arrive() {
     let importer = import(&bases);
     let new = contents(2000..2100);
     importer.add(&lent(&new)).expect("added");
-    let built = with_options(|options| bases.add(&wanted, options, &mut Vec::new())).expect("built");
+    let built = place::add(&bases, &wanted, &options()).expect("built");
     importer.publish().expect("published");
     // Another import and a collection wait, until they are interrupted.
     let stop = AtomicBool::new(true);

@@ -7,4 +7,5 @@ mod execute;
 mod fleet;
 mod floors;
 mod importing;
+mod place;
 mod renames;

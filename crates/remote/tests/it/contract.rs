@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 use format::fleet::{DataFile, Digest, RecordKind};
 use remote::Error;
 
-use crate::servers::{Kind, Server, name, noise};
+use testkit::noise;
+
+use crate::servers::{Kind, Server, name};
 
 const WRITABLE: [Kind; 3] = [Kind::Directory, Kind::S3, Kind::Registry];
 const ALL: [Kind; 4] = [Kind::Directory, Kind::S3, Kind::Registry, Kind::Web];

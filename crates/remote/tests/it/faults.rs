@@ -8,10 +8,13 @@ use std::{
 };
 
 use format::fleet::{Digest, RecordKind};
-use remote::Error;
-use testkit::servers::{Fault, Line, Moment, Proxy, Trouble};
+use remote::{Error, Remote};
+use testkit::{
+    noise,
+    servers::{Fault, Line, Moment, Proxy, Trouble},
+};
 
-use crate::servers::{Kind, Server, Tuning, name, noise, open};
+use crate::servers::{Kind, Server, Tuning, name, open};
 
 const NETWORK: [Kind; 3] = [Kind::S3, Kind::Registry, Kind::Web];
 
@@ -19,14 +22,41 @@ fn short() -> Tuning {
     Tuning { timeout: Duration::from_millis(600), retries: 2, ..Tuning::default() }
 }
 
+/// A server of each of these kinds, and a line to it.
+struct Scene {
+    kind: Kind,
+    server: Server,
+    proxy: Proxy,
+}
+
+impl Scene {
+    fn each(kinds: &[Kind], check: impl Fn(&Scene)) {
+        for &kind in kinds {
+            println!("on {kind:?}");
+            let server = Server::start(kind);
+            let proxy = Proxy::to(server.socket());
+            check(&Scene { kind, server, proxy });
+        }
+    }
+
+    fn open(&self, tuning: &Tuning) -> Remote {
+        self.server.open_at(self.proxy.address(), tuning).expect("opened")
+    }
+
+    /// Stores a MiB. Returns it and its digest.
+    fn stored(&self) -> (Vec<u8>, Digest) {
+        let bytes = noise(1 << 20, 1);
+        let digest = self.server.store(&bytes);
+        (bytes, digest)
+    }
+}
+
 #[test]
 fn a_read_survives_one_fault() {
-    for kind in NETWORK {
-        let server = Server::start(kind);
-        let bytes = noise(1 << 20, 1);
-        let digest = server.store(&bytes);
-        let proxy = Proxy::to(server.socket());
-        let remote = server.open_at(proxy.address(), &short()).expect("opened");
+    Scene::each(&NETWORK, |scene| {
+        let Scene { kind, proxy, .. } = scene;
+        let (bytes, digest) = scene.stored();
+        let remote = scene.open(&short());
         // In the head of the answer, at the beginning of the body, in the middle, at the end.
         for after in [10, 600, 500_000, 1 << 20] {
             for fault in [Fault::Cut, Fault::Stall] {
@@ -36,17 +66,16 @@ fn a_read_survives_one_fault() {
                 assert!(!proxy.is_troubled(), "{kind:?} {fault:?} {after}: it happened");
             }
         }
-    }
+    });
 }
 
 #[test]
 fn a_line_that_always_breaks_is_an_error_that_names_the_file() {
-    for kind in NETWORK {
-        let server = Server::start(kind);
-        let digest = server.store(&noise(1 << 20, 1));
-        let proxy = Proxy::to(server.socket());
+    Scene::each(&NETWORK, |scene| {
+        let Scene { kind, proxy, .. } = scene;
+        let (_, digest) = scene.stored();
         for fault in [Fault::Cut, Fault::Stall] {
-            let remote = server.open_at(proxy.address(), &short()).expect("opened");
+            let remote = scene.open(&short());
             proxy.set(Some(Trouble { after: 5000, moment: Moment::EachConnection, fault }));
             let start = Instant::now();
             let error = remote.read(&digest, 0..1 << 20).expect_err("it breaks each time");
@@ -54,17 +83,15 @@ fn a_line_that_always_breaks_is_an_error_that_names_the_file() {
             assert!(error.to_string().contains(&digest.to_string()), "{kind:?} {fault:?}: {error}");
             assert!(start.elapsed() < Duration::from_secs(15), "{kind:?} {fault:?}: {:?}", start.elapsed());
         }
-    }
+    });
 }
 
 #[test]
 fn wrong_bytes_reach_the_caller_or_are_an_error() {
-    for kind in NETWORK {
-        let server = Server::start(kind);
-        let bytes = noise(1 << 20, 1);
-        let digest = server.store(&bytes);
-        let proxy = Proxy::to(server.socket());
-        let remote = server.open_at(proxy.address(), &short()).expect("opened");
+    Scene::each(&NETWORK, |scene| {
+        let Scene { kind, proxy, .. } = scene;
+        let (bytes, digest) = scene.stored();
+        let remote = scene.open(&short());
         for after in [0, 30, 200, 500_000] {
             proxy.once(Fault::Corrupt, after);
             if let Ok(read) = remote.read(&digest, 0..1 << 20) {
@@ -72,15 +99,14 @@ fn wrong_bytes_reach_the_caller_or_are_an_error() {
                 assert!(after != 500_000 || read != bytes, "{kind:?}: the proxy changed a byte");
             }
         }
-    }
+    });
 }
 
 #[test]
 fn a_write_survives_one_fault() {
-    for kind in [Kind::S3, Kind::Registry] {
-        let server = Server::start(kind);
-        let proxy = Proxy::to(server.socket());
-        let remote = server.open_at(proxy.address(), &short()).expect("opened");
+    Scene::each(&[Kind::S3, Kind::Registry], |scene| {
+        let Scene { kind, server, proxy } = scene;
+        let remote = scene.open(&short());
         let mut seed = 1;
         for after in [10, 400, 800, 1500] {
             for fault in [Fault::Cut, Fault::Stall] {
@@ -95,7 +121,7 @@ fn a_write_survives_one_fault() {
                 assert!(std::fs::read(server.stored(&digest)).expect("it is there") == bytes);
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -118,12 +144,11 @@ fn a_slow_upload_is_no_stall() {
 
 #[test]
 fn an_interrupt_ends_a_request() {
-    for kind in NETWORK {
-        let server = Server::start(kind);
-        let digest = server.store(&noise(1 << 20, 1));
-        let proxy = Proxy::to(server.socket());
+    Scene::each(&NETWORK, |scene| {
+        let Scene { kind, proxy, .. } = scene;
+        let (_, digest) = scene.stored();
         let tuning = Tuning::default();
-        let remote = server.open_at(proxy.address(), &tuning).expect("opened");
+        let remote = scene.open(&tuning);
         proxy.set(Some(Trouble { after: 5000, moment: Moment::EachConnection, fault: Fault::Stall }));
         thread::scope(|scope| {
             let reading = scope.spawn(|| remote.read(&digest, 0..1 << 20));
@@ -135,7 +160,7 @@ fn an_interrupt_ends_a_request() {
             assert!(matches!(error, Error::Interrupted), "{kind:?}: {error}");
             assert!(start.elapsed() < Duration::from_secs(1), "{kind:?}: {:?}", start.elapsed());
         });
-    }
+    });
 }
 
 #[test]

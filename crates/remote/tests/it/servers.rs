@@ -143,17 +143,3 @@ pub(crate) fn open(address: &str, variables: &[(&str, OsString)], tuning: &Tunin
 pub(crate) fn name(kind: RecordKind, id: &str) -> RecordName {
     RecordName::new(kind, id).expect("a valid id")
 }
-
-/// Returns bytes that do not repeat.
-pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
-}

@@ -14,7 +14,7 @@ use std::{
     process::Command,
 };
 
-use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
+use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow, noise};
 
 use crate::SAPWOOD;
 
@@ -58,7 +58,7 @@ impl Fleet {
         origin.symlink("dir/deep", "link");
         origin.write(".gitattributes", "*.crlf text eol=crlf\n");
         origin.write("lines.crlf", "a\nb\n");
-        origin.write("large", noise(3 << 20));
+        origin.write("large", noise(3 << 20, 1));
         for number in 0..50 {
             origin.write(format!("many/{number}"), format!("content {number}\n").repeat(number));
         }
@@ -133,7 +133,7 @@ impl Fleet {
     }
 
     /// The files of a checkout of the origin's commit.
-    fn checkout(&self, commit: &str) -> bstr::BString {
+    pub(super) fn checkout(&self, commit: &str) -> bstr::BString {
         let origin = self.origin();
         let dir = self.sandbox.repo(&format!("checkout-{commit}"));
         if !dir.exists("") {
@@ -143,18 +143,6 @@ impl Fleet {
         assert_eq!(run.code, 0, "{}", run.stderr);
         run.stdout
     }
-}
-
-/// Bytes that do not compress, always the same.
-pub(super) fn noise(len: usize) -> Vec<u8> {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(next).flatten().take(len).collect()
 }
 
 /// Runs `sapwood base`.

@@ -28,8 +28,10 @@ use engine::{
 use format::{HashKind, ObjectId};
 use remote::{Address, Remote};
 use repo::{OpenOptions, Repository};
-use store::{Fsync, LockOptions};
-use testkit::{ErofsImage, Repo, Sandbox, disk::NoMountsBelow};
+use store::LockOptions;
+use testkit::{ErofsImage, Repo, Sandbox, disk::NoMountsBelow, noise};
+
+use crate::place;
 
 /// A machine: its repository and its base directory.
 struct Host {
@@ -82,7 +84,7 @@ impl Host {
             repo: &self.open(),
             remote,
             bases: &self.bases,
-            fsync: &Fsync { disabled: true, ..Fsync::default() },
+            fsync: &place::UNSYNCED,
             locks: &LockOptions::default(),
             workers: Workers::Fixed(2),
             connections: self.connections,
@@ -113,13 +115,10 @@ impl Host {
             let (kind, owner) = (Kind::Image, Owner::of_process());
             let wanted = Wanted::new(&opened, pulled.manifest.tree, kind, owner, options.sparse)?;
             let add = AddOptions {
-                workers: Workers::Fixed(2),
                 interrupt: &self.interrupt,
-                progress: &|_, _| {},
-                big_file_threshold: 3 << 20,
-                metadata: repo::convert::Metadata::default(),
                 fsync: context.fsync,
                 shared: context.locks.shared,
+                ..place::add_options()
             };
             let base = match pulled.state {
                 State::Base(base) => base,
@@ -166,18 +165,6 @@ fn project<'s>(sandbox: &'s Sandbox) -> Repo<'s> {
     repo
 }
 
-/// Bytes that do not compress.
-fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(next).flatten().take(len).collect()
-}
-
 /// Changes some files and commits.
 fn change(repo: &Repo<'_>, count: usize, round: usize) -> ObjectId {
     for number in 0..count {
@@ -188,8 +175,7 @@ fn change(repo: &Repo<'_>, count: usize, round: usize) -> ObjectId {
 }
 
 fn commit(repo: &Repo<'_>, name: &str) -> ObjectId {
-    let hex = repo.git(&["rev-parse", &format!("{name}^{{commit}}")]).stdout;
-    ObjectId::from_hex(HashKind::Sha1, hex.trim()).expect("a commit")
+    place::oid(repo, &format!("{name}^{{commit}}"))
 }
 
 /// Everything below a directory: permissions and content.

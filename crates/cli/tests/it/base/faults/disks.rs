@@ -2,9 +2,9 @@
 
 use std::{fs, io::Write as _, path::Path};
 
-use testkit::disk::Disk;
+use testkit::{disk::Disk, noise};
 
-use super::{super::noise, Case, play, scene::Scene};
+use super::{Case, play, scene::Scene};
 
 const NO_ROOM: &str = "No space left on device";
 
@@ -12,7 +12,7 @@ const NO_ROOM: &str = "No space left on device";
 fn fill(dir: &Path, left: usize) {
     fs::write(dir.join("room"), vec![0; left]).expect("room");
     let mut filler = fs::File::create(dir.join("filler")).expect("created");
-    let block = noise(4096);
+    let block = noise(4096, 1);
     while filler.write_all(&block).is_ok() {}
     let mut rest = fs::File::create(dir.join("rest")).expect("created");
     while rest.write_all(&[0]).is_ok() {}

@@ -47,7 +47,7 @@ fn pushes_stopped_by(scene: &Scene, name: &str) {
     assert_eq!(scene.push().code, 0);
     let usual = begin.elapsed();
     for moment in MOMENTS {
-        scene.fleet.origin().write("more", super::super::noise(100_000 + moment as usize));
+        scene.fleet.origin().write("more", testkit::noise(100_000, moment.into()));
         scene.change(&format!("{moment}\n"));
         let mut child = start(&scene.fleet.origin(), &["push", "-q", "--no-mount", &scene.remote()]);
         std::thread::sleep(usual * moment / 100);
@@ -153,7 +153,7 @@ fn stopped_and_beside_others() {
 #[test]
 fn a_signal_is_the_exit_status() {
     let scene = Scene::new();
-    scene.fleet.origin().write("big", super::super::noise(64 << 20));
+    scene.fleet.origin().write("big", testkit::noise(64 << 20, 1));
     scene.fleet.origin().commit("big");
     let mut child = start(&scene.fleet.origin(), &["push", "-q", "--no-mount", &scene.remote()]);
     std::thread::sleep(Duration::from_millis(600));
