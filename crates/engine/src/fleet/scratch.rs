@@ -8,6 +8,7 @@ use std::{
 };
 
 use format::fleet::{DataFile, Digester};
+use store::SharedRepository;
 use sys::{File, by_path};
 
 use super::{Context, Error};
@@ -16,21 +17,29 @@ use super::{Context, Error};
 pub(super) struct Scratch {
     dir: PathBuf,
     // Held (flock) as long as the process lives.
-    lock: File,
+    _lock: File,
     next: AtomicU64,
 }
 
 /// Directories of this kind.
 const PREFIX: &str = ".transfer-";
 
+/// The file that a process locks while it makes such a directory or removes abandoned ones. Else
+/// another process could take a directory for abandoned before its lock is held.
+const GUARD: &str = ".transfers";
+
 impl Scratch {
     pub(super) fn create(context: &Context<'_>) -> Result<Scratch, Error> {
-        let bases = context.bases.dir();
+        Scratch::below(context.bases.dir(), context.locks.shared)
+    }
+
+    fn below(bases: &Path, shared: SharedRepository) -> Result<Scratch, Error> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
             move |source| Error::Io { action, path, source }
         };
-        context.locks.shared.create_dir_all(bases).map_err(failed("create", bases))?;
+        shared.create_dir_all(bases).map_err(failed("create", bases))?;
+        let _guard = guard(bases).map_err(failed("lock", &bases.join(GUARD)))?;
         remove_abandoned(bases);
         let mut number = std::process::id();
         loop {
@@ -44,7 +53,7 @@ impl Scratch {
                     let path = dir.join("lock");
                     let lock = by_path::create_new(&path, 0o600).map_err(failed("create", &path))?;
                     sys::lock(&lock).map_err(failed("lock", &path))?;
-                    return Ok(Scratch { dir, lock, next: AtomicU64::new(0) });
+                    return Ok(Scratch { dir, _lock: lock, next: AtomicU64::new(0) });
                 }
             }
         }
@@ -62,19 +71,28 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // The lock goes last: without it, nobody knows that a killed process is gone.
+        // The lock goes last: without it, the directory counts as abandoned.
         for (name, _) in by_path::list(&self.dir).unwrap_or_default() {
             let path = self.dir.join(&name);
             if name != "lock" {
                 let _ = by_path::remove_file(&path);
             }
         }
-        let _ = &self.lock;
+        // Else another process could make a directory of this name between two removals.
+        let _guard = self.dir.parent().map(guard);
         let _ = by_path::remove_dir_all(&self.dir);
     }
 }
 
-/// Removes directories whose processes are gone: nobody holds their locks.
+/// Waits until no other process makes or removes such a directory.
+fn guard(bases: &Path) -> std::io::Result<File> {
+    let file = by_path::append(&bases.join(GUARD), true, 0o666)?;
+    sys::lock(&file)?;
+    Ok(file)
+}
+
+/// Removes directories whose processes are gone: nobody holds their locks. The caller holds the
+/// guard, so one without a lock was left by a process that was killed.
 fn remove_abandoned(bases: &Path) {
     for (name, _) in by_path::list(bases).unwrap_or_default() {
         if !name.to_str().is_some_and(|name| name.starts_with(PREFIX)) {
@@ -83,20 +101,12 @@ fn remove_abandoned(bases: &Path) {
         let dir = bases.join(name);
         let is_abandoned = match by_path::open(&dir.join("lock")) {
             Ok(lock) => sys::try_lock_shared(&lock).unwrap_or(false),
-            // Its process has not made the lock yet, or was killed just before or at its end.
-            Err(_) => is_old(&dir),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         };
         if is_abandoned {
             let _ = by_path::remove_dir_all(&dir);
         }
     }
-}
-
-fn is_old(dir: &Path) -> bool {
-    const MOST: u64 = 60 * 60;
-    let Ok(Some(stat)) = by_path::stat(dir) else { return false };
-    let now = super::seconds(std::time::SystemTime::now());
-    now.saturating_sub(u64::try_from(stat.mtime.0).unwrap_or(u64::MAX)) > MOST
 }
 
 /// A file that is being written, with the digest of its bytes.
@@ -128,5 +138,38 @@ impl ScratchFile {
 impl Drop for ScratchFile {
     fn drop(&mut self) {
         let _ = by_path::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_without_a_lock_is_abandoned() {
+        let bases = tempfile::tempdir().expect("a directory for tests");
+        let left = bases.path().join(format!("{PREFIX}1"));
+        by_path::create_private_dir(&left).expect("created");
+        let scratch = Scratch::below(bases.path(), SharedRepository::Umask).expect("created");
+        assert!(matches!(by_path::stat(&left), Ok(None)));
+        assert!(matches!(by_path::stat(&scratch.dir), Ok(Some(_))));
+    }
+
+    #[test]
+    fn nobody_removes_the_directory_of_a_living_transfer() {
+        let bases = tempfile::tempdir().expect("a directory for tests");
+        let transfers = || {
+            for _ in 0..300 {
+                let scratch = Scratch::below(bases.path(), SharedRepository::Umask).expect("created");
+                scratch.file().expect("the directory is there").write(b"x").expect("written");
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(transfers);
+            }
+        });
+        let left = by_path::list(bases.path()).expect("listed").into_iter().map(|(name, _)| name);
+        assert_eq!(left.collect::<Vec<_>>(), [GUARD]);
     }
 }
