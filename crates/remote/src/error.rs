@@ -61,6 +61,11 @@ impl Error {
             Error::Io { source, .. } if source.raw_os_error() == Some(28) => {
                 Some("make room there and run the command again: files that arrived are kept")
             }
+            Error::Failed { .. } => {
+                Some("run the command again when the cause is gone: files that arrived are kept")
+            }
+            Error::Wrong { .. } => Some("if the file is damaged, remove it there and push the base again"),
+            Error::Denied { .. } => Some("check the credentials and their rights: see sapwood-base(1)"),
             _ => None,
         }
     }

@@ -49,6 +49,9 @@ pub enum Fault {
 pub enum Moment {
     /// The bytes of all connections since the trouble was set. The fault occurs once.
     Once,
+    /// The bytes of all connections since the trouble was set. The fault occurs at each later byte,
+    /// too: the server is gone.
+    FromThen,
     /// The bytes of each connection.
     EachConnection,
 }
@@ -85,6 +88,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     trouble: Option<Trouble>,
+    /// The answer that the next connections get, and their number.
+    answer: (usize, String),
     /// Bytes from the server since the trouble was set.
     counted: u64,
     /// The times at which the line becomes free, in the direction from the server and from the
@@ -95,6 +100,14 @@ struct State {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the answer that the next connection gets instead of the server's.
+    fn take_answer(&self) -> Option<String> {
+        let mut state = self.state();
+        let (left, answer) = &mut state.answer;
+        *left = left.checked_sub(1)?;
+        Some(answer.clone())
     }
 
     /// Returns the arrival time of a chunk that is sent now.
@@ -116,11 +129,12 @@ impl Shared {
         let all = state.counted;
         state.counted += length as u64;
         let trouble = state.trouble?;
-        let passed = match trouble.moment {
-            Moment::Once => all,
-            Moment::EachConnection => before,
+        let place = match trouble.moment {
+            Moment::Once => trouble.after.checked_sub(all)?,
+            Moment::FromThen => trouble.after.saturating_sub(all),
+            Moment::EachConnection => trouble.after.checked_sub(before)?,
         };
-        let place = usize::try_from(trouble.after.checked_sub(passed)?).ok()?;
+        let place = usize::try_from(place).ok()?;
         if place >= length {
             return None;
         }
@@ -193,6 +207,12 @@ impl Proxy {
         self.set(Some(Trouble { after, moment: Moment::Once, fault }));
     }
 
+    /// Answers the first request of each of the next `count` connections with these bytes, and then
+    /// ends the connection. The server does not see them.
+    pub fn answer(&self, count: usize, bytes: impl Into<String>) {
+        self.shared.state().answer = (count, bytes.into());
+    }
+
     /// Returns true while a trouble is set. A trouble with [`Moment::Once`] ends when its fault has
     /// occurred.
     pub fn is_troubled(&self) -> bool {
@@ -235,6 +255,9 @@ impl Drop for Proxy {
 type Chunk = (Instant, Vec<u8>);
 
 fn forward(shared: &Shared, client: &TcpStream) -> io::Result<()> {
+    if let Some(answer) = shared.take_answer() {
+        return refuse(client, &answer);
+    }
     let server = TcpStream::connect(shared.server)?;
     server.set_nodelay(true)?;
     let closed = AtomicBool::new(false);
@@ -258,6 +281,19 @@ fn forward(shared: &Shared, client: &TcpStream) -> io::Result<()> {
         }
     });
     Ok(())
+}
+
+/// Reads the head of an HTTP request and answers.
+fn refuse(mut client: &TcpStream, answer: &str) -> io::Result<()> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        client.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    client.write_all(answer.as_bytes())?;
+    client.shutdown(Shutdown::Write)?;
+    // A connection with unread bytes is reset, and the answer may be lost.
+    io::copy(&mut client, &mut io::sink()).map(drop)
 }
 
 /// Writes the chunks at their arrival times, counts their bytes, and passes on the end of the

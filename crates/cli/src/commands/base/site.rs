@@ -85,6 +85,7 @@ pub(crate) fn open(run: &Invocation, config: &Config<'_>, address: Address) -> R
         let client = config.client(url.as_bytes().as_bstr(), run)?;
         let utf8 = |text: BString| String::from_utf8(text.into()).ok();
         options.ca_file = client.ca_file;
+        options.timeout = client.low_speed_time.unwrap_or(options.timeout);
         options.proxy = client.proxy.and_then(utf8);
         options.headers = client.headers.into_iter().filter_map(utf8).collect();
         // The keys of an object store come from the environment alone.

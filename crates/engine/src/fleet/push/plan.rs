@@ -153,10 +153,11 @@ fn leave_out_missing(context: &Context<'_>, manifest: &mut Manifest) -> Result<(
     Ok(())
 }
 
-/// A file that is gone or damaged counts as not there: the new base does not name it.
+/// A file that is gone, damaged or too short counts as not there: the new base does not name it.
 fn skip(error: Error) -> Result<(), Error> {
     match error {
         Error::Damaged { .. } | Error::Lacks { .. } | Error::Pruned { .. } => Ok(()),
+        Error::Remote(remote::Error::Wrong { .. }) => Ok(()),
         error => Err(error),
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
 use bstr::{BStr, BString};
@@ -28,6 +29,8 @@ pub struct ClientSettings {
     pub headers: Vec<BString>,
     /// User name and password from a credential helper. The user is not prompted.
     pub credentials: Option<(BString, BString)>,
+    /// `http.lowSpeedTime`, `GIT_HTTP_LOW_SPEED_TIME`, if a limit is set too.
+    pub low_speed_time: Option<Duration>,
 }
 
 impl Repository {
@@ -67,5 +70,6 @@ fn load(
         proxy: settings.proxy,
         headers: settings.extra_headers,
         credentials: credential.username.zip(credential.password),
+        low_speed_time: settings.low_speed.map(|(_, time)| time),
     })
 }

@@ -5,7 +5,7 @@ use std::fs;
 use super::{
     super::{base, base_done},
     Case, play,
-    scene::{Damage, Stored, replace},
+    scene::{Damage, Scene, Stored, replace},
 };
 
 const CASES: &[Case] = &[
@@ -109,6 +109,17 @@ const CASES: &[Case] = &[
         scene.pull_refused(&["lacks the object"]);
         scene.recovers();
     }),
+    ("list of a pack: one bit", |scene| list_damaged(scene, Damage::Flip)),
+    ("list of a pack: half of it", |scene| list_damaged(scene, Damage::Cut)),
+    ("list of a pack: empty", |scene| list_damaged(scene, Damage::Empty)),
+    ("list of a pack: missing", |scene| list_damaged(scene, Damage::Remove)),
+    ("push: a table that it could use again is too short, and there is no copy", |scene| {
+        scene.damage(Stored::Table, Damage::Cut);
+        scene.pull_refused(&["data/", "remove it there and push the base again"]);
+        scene.forget_copies();
+        scene.change("three\n");
+        scene.push_works();
+    }),
     ("table and segment: right digests, but the ids of two contents are exchanged", |scene| {
         let table = fs::read(scene.file(Stored::Table)).expect("a table");
         let number =
@@ -169,6 +180,18 @@ const CASES: &[Case] = &[
         scene.push_works();
     }),
 ];
+
+/// A pull reads no list. A push that has no copy of it leaves the pack out, and sends all objects.
+fn list_damaged(scene: &Scene, damage: Damage) {
+    scene.damage(Stored::List, damage);
+    scene.works();
+    scene.forget_copies();
+    let pack = scene.json()["packs"][0]["digest"].clone();
+    scene.change("three\n");
+    scene.push_works();
+    let packs = scene.json()["packs"].clone();
+    assert!(packs.as_array().is_some_and(|packs| packs.iter().all(|one| one["digest"] != pack)), "{packs}");
+}
 
 #[test]
 fn damaged_files() {

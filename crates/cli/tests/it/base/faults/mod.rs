@@ -11,18 +11,25 @@ mod scene;
 use scene::Scene;
 
 /// A case of the table.
-type Case = (&'static str, fn(&Scene));
+type Case = CaseOn<Scene>;
+
+/// A case with a scene of another kind.
+type CaseOn<S> = (&'static str, fn(&S));
 
 /// Runs all cases, two at a time. Lists the ones that failed.
 fn play(cases: &[Case]) {
-    struct Named(Case);
-    impl std::fmt::Display for Named {
+    play_on(cases, Scene::new);
+}
+
+/// Like [`play`], with a scene of another kind.
+fn play_on<S>(cases: &[CaseOn<S>], scene: impl Fn() -> S + Sync) {
+    struct Named<S>(&'static str, fn(&S));
+    impl<S> std::fmt::Display for Named<S> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str(self.0.0)
+            f.write_str(self.0)
         }
     }
     let all = cases.len();
-    crate::bounded(cases.iter().map(|case| Named(*case)).collect(), all, |case| {
-        (case.0.1)(&Scene::new());
-    });
+    let cases = cases.iter().map(|(name, play)| Named(name, *play)).collect();
+    crate::bounded(cases, all, |Named(_, play)| play(&scene()));
 }

@@ -21,6 +21,8 @@ pub(super) enum Stored {
     Table,
     Segment,
     Pack,
+    /// The names of the objects in the pack.
+    List,
 }
 
 /// A change to a file.
@@ -129,6 +131,7 @@ impl Scene {
             Stored::Table => self.data(&json["tables"][0]["digest"]),
             Stored::Segment => self.data(&json["tables"][0]["segment"]["digest"]),
             Stored::Pack => self.data(&json["packs"][0]["digest"]),
+            Stored::List => self.data(&json["packs"][0]["list"]["digest"]),
         }
     }
 
@@ -261,6 +264,11 @@ impl Scene {
         fs::create_dir_all(path.parent().expect("a directory")).expect("created");
         fs::rename(&scratch, &path).or_else(|_| fs::copy(&scratch, &path).map(drop)).expect("stored");
         digest
+    }
+
+    /// Removes the copies of tables and lists that the origin keeps.
+    pub(super) fn forget_copies(&self) {
+        fs::remove_dir_all(self.fleet.origin().join(".git/sapwood/bases/tables")).expect("the copies");
     }
 
     /// Pushes the commit before HEAD too.
