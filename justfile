@@ -42,6 +42,10 @@ crash:
 workspace-edits:
     SAPWOOD_TEST_FULL=1 .ci/test -p cli -- workspace::random
 
+# clones with a base, killed at 100 random moments and finished by the same command
+base-crash:
+    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- clone_base::a_killed
+
 # killed at 50 random moments of each command of workspaces, then rebooted (needs root: mounts)
 workspace-crash:
     SAPWOOD_TEST_FULL=1 .ci/test -p cli -- workspace::killed

@@ -1,85 +1,16 @@
 //! `clone --base`: a clone that begins with a base, and takes what is newer from the server.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path, process::Command, time::Duration};
 
-use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
+use testkit::{Repo, Run};
 
 use crate::{
     SAPWOOD,
-    base::{FILES, files_below},
+    base::{FILES, Fleet, files_below},
+    full,
+    killed::{another, kill_child_after, moment},
+    random::Random,
 };
-
-/// A server, a directory as remote, and directories for bases on a disk from which the kernel
-/// mounts.
-struct Fleet {
-    // Dropped first: they unmount.
-    _mounts: NoMountsBelow,
-    _disk_mounts: NoMountsBelow,
-    sandbox: Sandbox,
-    disk: tempfile::TempDir,
-}
-
-impl Fleet {
-    fn new() -> Fleet {
-        let sandbox = Sandbox::new();
-        let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
-        let fleet = Fleet {
-            _mounts: NoMountsBelow::new(&sandbox.path()),
-            _disk_mounts: NoMountsBelow::new(disk.path()),
-            sandbox,
-            disk,
-        };
-        let origin = fleet.sandbox.init("origin");
-        origin.write("file", "one\n");
-        origin.write("dir/deep/file", "more\n");
-        origin.write("dir/empty", "");
-        origin.write_executable("run", "#!/bin/sh\n");
-        origin.symlink("dir/deep", "link");
-        origin.write("large", vec![b'l'; 3 << 20]);
-        for number in 0..60 {
-            origin.write(format!("many/{number}"), format!("content {number}\n").repeat(number));
-        }
-        origin.commit("one");
-        origin.write("file", "two\n");
-        origin.commit("two");
-        origin.git(&["branch", "-M", "main"]);
-        fs::create_dir(fleet.dir()).expect("a new directory");
-        fleet
-    }
-
-    fn origin(&self) -> Repo<'_> {
-        self.sandbox.repo("origin")
-    }
-
-    fn dir(&self) -> PathBuf {
-        self.disk.path().canonicalize().expect("it exists").join("remote")
-    }
-
-    fn remote(&self) -> String {
-        format!("file://{}", self.dir().display())
-    }
-
-    fn bases(&self, name: &str) -> PathBuf {
-        self.disk.path().canonicalize().expect("it exists").join(format!("bases-{name}"))
-    }
-
-    fn commit(&self, name: &str) -> String {
-        self.origin().git(&["rev-parse", name]).stdout.to_string().trim().to_owned()
-    }
-
-    /// The files of a checkout of the origin's commit.
-    fn checkout(&self, commit: &str) -> String {
-        let dir = self.sandbox.repo(&format!("checkout-{commit}"));
-        if !dir.exists("") {
-            let path = dir.path.to_str().expect("plain");
-            self.origin().git(&["worktree", "add", "-q", "--detach", path, commit]);
-        }
-        files(&dir)
-    }
-}
 
 /// A server that takes pushes and filters, whose branch is one commit ahead of its base.
 fn fleet(push: &[&str]) -> Fleet {
@@ -97,12 +28,19 @@ fn advance(fleet: &Fleet) {
     fleet.origin().commit("three");
 }
 
-/// Runs `sapwood clone` into the directory `name` of the sandbox.
-fn clone(fleet: &Fleet, name: &str, args: &[&str]) -> Run {
+/// Returns the words of a clone into the directory `name` of the sandbox.
+fn words(fleet: &Fleet, name: &str, args: &[&str]) -> Vec<String> {
     let url = format!("file://{}", fleet.origin().path.display());
     let bases = format!("sapwood.baseDir={}", fleet.bases(name).display());
     let dir = fleet.sandbox.path().join(name).display().to_string();
-    fleet.origin().run(SAPWOOD.as_ref(), &[&["clone", "-c", &bases], args, &[&url, &dir]].concat())
+    [&["clone", "-c", &bases], args, &[&url, &dir]].concat().into_iter().map(str::to_owned).collect()
+}
+
+/// Runs `sapwood clone` into the directory `name` of the sandbox.
+fn clone(fleet: &Fleet, name: &str, args: &[&str]) -> Run {
+    let words = words(fleet, name, args);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    fleet.origin().run(SAPWOOD.as_ref(), &words)
 }
 
 #[track_caller]
@@ -187,6 +125,154 @@ fn a_clone_becomes_a_workspace_of_a_bare_repository() {
         sapwood(&bare, &["workspace", "remove", name]);
         assert!(!repo.exists(""));
     }
+}
+
+/// A commit in a clone asks nobody for an object: the server and the remote are gone.
+#[test]
+fn a_commit_fetches_nothing() {
+    let fleet = fleet(&["--no-mount"]);
+    advance(&fleet);
+    let remote = fleet.remote();
+    let plain = cloned(&fleet, "plain", &["--base", &remote]);
+    cloned(&fleet, "inside", &["--base", &remote, "--workspace"]);
+    let away = |path: &Path| fs::rename(path, path.with_extension("away")).expect("moved");
+    away(&fleet.origin().path);
+    away(&fleet.dir());
+    let work = format!(
+        "echo changed >file; echo changed >many/1; echo new >many/new; mkdir -p own/deep; echo x >own/deep/file; \
+         rm many/2; {SAPWOOD} add -A; {SAPWOOD} commit -q -m all; \
+         echo more >>dir/deep/file; {SAPWOOD} commit -q -a -m more; \
+         test -z \"$({SAPWOOD} status --porcelain)\"; git diff --quiet HEAD; git log --format=%s -3"
+    );
+    let expected = "more\nall\nthree\n";
+    let run = plain.run("sh".as_ref(), &["-ec", &work]);
+    assert_eq!((run.code, run.stdout.to_string()), (0, expected.to_owned()), "{}", run.stderr);
+    let bare = fleet.sandbox.repo("inside.git");
+    let said = sapwood(&bare, &["workspace", "exec", "inside", "--", "sh", "-ec", &work]);
+    assert_eq!(said, expected);
+    for repo in [&plain, &bare] {
+        repo.git(&["fsck", "--connectivity-only"]);
+    }
+}
+
+/// A clone that was killed at any moment is finished by the same command. If it was complete, the
+/// answer is that of Git.
+#[test]
+fn a_killed_clone_is_finished_by_the_same_command() {
+    killed(&fleet(&["--no-mount"]), &[], 10);
+}
+
+#[test]
+fn a_killed_clone_with_a_workspace_is_finished_by_the_same_command() {
+    killed(&fleet(&["--no-mount"]), &["--workspace"], 14);
+}
+
+/// Where no upper layer can lie, the files of a workspace come from a checkout.
+#[test]
+fn a_killed_clone_with_a_copied_workspace_is_finished_by_the_same_command() {
+    let fleet = fleet(&["--no-mount"]);
+    for number in 0..1000 {
+        fleet.origin().write(format!("bulk/{}/{number}", number % 7), format!("{number}\n"));
+    }
+    fleet.origin().commit("bulk");
+    sapwood(&fleet.origin(), &["base", "push", "-q", "--no-mount", &fleet.remote()]);
+    let dirs = ["lower", "upper", "work", "overlay"].map(|name| fleet.sandbox.path().join(name));
+    dirs.iter().for_each(|dir| fs::create_dir(dir).expect("a new directory"));
+    let [lower, upper, work, overlay] = dirs.map(|dir| dir.display().to_string());
+    let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    let mount = Command::new("mount").args(["-t", "overlay", "-o", &layers, "overlay", &overlay]).status();
+    if !mount.expect("mount runs").success() {
+        println!("skipped: this user may not mount");
+        return;
+    }
+    let setting = format!("sapwood.upperDir={overlay}");
+    killed(&fleet, &["--workspace", "-c", &setting], 14);
+    let made = clone(&fleet, "last", &["-q", "--base", &fleet.remote(), "--workspace", "-c", &setting]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let list = sapwood(&fleet.sandbox.repo("last.git"), &["workspace", "list", "--json"]);
+    assert!(list.contains("\"copy\""), "{list}");
+}
+
+/// Runs the program and kills it `delay` after a file has appeared. Returns true if it was still
+/// running.
+fn kill_when(repo: &Repo<'_>, words: &[&str], file: &Path, delay: Duration) -> bool {
+    let mut child = repo.command(SAPWOOD.as_ref()).args(words).spawn().expect("the program starts");
+    while !file.exists() && child.try_wait().expect("our child").is_none() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    kill_child_after(child, delay)
+}
+
+fn killed(fleet: &Fleet, options: &[&str], slice: usize) {
+    advance(fleet);
+    let (remote, head) = (fleet.remote(), fleet.commit("HEAD"));
+    let args = [&["-q", "--base", &remote], options].concat();
+    let is_workspace = !options.is_empty();
+    let begin = std::time::Instant::now();
+    cloned(fleet, "whole", &args);
+    let whole = begin.elapsed();
+    let (mut random, mut kills, mut finished, mut round) = (Random::new(8), 0, 0, 0);
+    while another(round, kills, (slice, 100)) {
+        round += 1;
+        let name = format!("copy{round}");
+        let words = words(fleet, &name, &args);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let copy = fleet.sandbox.repo(&name);
+        let git_dir = match is_workspace {
+            true => fleet.sandbox.repo(&format!("{name}.git")),
+            false => fleet.sandbox.repo(&format!("{name}/.git")),
+        };
+        // At any moment, and as often soon after the branch exists: the worktree takes little time.
+        let (file, within) = match round % 2 {
+            0 => (fleet.sandbox.path(), whole + whole / 4),
+            _ => (git_dir.join("refs/heads/main"), whole / 8),
+        };
+        let delay = moment(&mut random, within);
+        kills += usize::from(kill_when(&fleet.origin(), &words, &file, delay));
+        let context = format!("round {round}, killed {delay:?} after '{}'", file.display());
+        let is_complete = git_dir.exists("HEAD") && !git_dir.exists("sapwood-clone");
+        let run = fleet.origin().run(SAPWOOD.as_ref(), &words);
+        if is_complete {
+            finished += 1;
+            assert_eq!(run.code, 128, "{context}: {}", run.stderr);
+            let said = "already exists and is not an empty directory.";
+            assert!(run.stderr.to_string().contains(said), "{context}: {}", run.stderr);
+        } else {
+            assert_eq!(run.code, 0, "{context}: {}", run.stderr);
+        }
+        assert!(!git_dir.exists("sapwood-clone"), "{context}: the marker is left");
+        let inside = |words: &str| match is_workspace {
+            true => sapwood(&git_dir, &["workspace", "exec", &name, "--", "sh", "-ec", words]),
+            false => {
+                let run = copy.run("sh".as_ref(), &["-ec", words]);
+                assert_eq!(run.code, 0, "{context}: {}", run.stderr);
+                run.stdout.to_string()
+            }
+        };
+        assert_eq!(inside(FILES), fleet.checkout(&head), "{context}");
+        assert_eq!(
+            inside("git status --porcelain; git rev-parse HEAD; git symbolic-ref HEAD"),
+            format!("{head}\nrefs/heads/main\n"),
+            "{context}"
+        );
+        let fsck = git_dir.try_git(&["fsck", "--no-dangling"]);
+        assert_eq!(fsck.code, 0, "{context}: {}", fsck.stderr);
+        let worktrees = git_dir.git(&["worktree", "list", "--porcelain"]).stdout.to_string();
+        assert_eq!(worktrees.matches("worktree ").count(), 1 + usize::from(is_workspace), "{worktrees}");
+        let left = files_below(&fleet.bases(&name)).into_iter().chain(files_below(&git_dir.path));
+        let is_left = |path: &std::path::PathBuf| {
+            let path = path.to_string_lossy();
+            [".transfer-", ".clone-", "/.new-", ".lock"].iter().any(|word| path.contains(word))
+                && !path.ends_with("/.transfers")
+        };
+        assert_eq!(left.filter(is_left).collect::<Vec<_>>(), Vec::<std::path::PathBuf>::new(), "{context}");
+        if is_workspace {
+            sapwood(&git_dir, &["workspace", "remove", &name]);
+            assert!(!copy.exists(""), "{context}");
+        }
+    }
+    println!("{kills} clones were killed while running, {finished} were complete by then");
+    assert!(kills > 0 || !full(), "no clone was killed in time: the test shows nothing");
 }
 
 #[test]

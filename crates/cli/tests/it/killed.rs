@@ -3,6 +3,7 @@
 
 use std::{
     path::Path,
+    process::Child,
     time::{Duration, Instant},
 };
 
@@ -12,8 +13,12 @@ use testkit::{Repo, Sandbox, shared_data};
 use crate::{SAPWOOD, full, random::Random};
 
 /// Runs the program and kills it after `delay`. Returns true if it was still running.
-fn kill_after(repo: &Repo<'_>, args: &[&str], delay: Duration) -> bool {
-    let mut child = repo.command(Path::new(SAPWOOD)).args(args).spawn().expect("the program starts");
+pub(crate) fn kill_after(repo: &Repo<'_>, args: &[&str], delay: Duration) -> bool {
+    kill_child_after(repo.command(Path::new(SAPWOOD)).args(args).spawn().expect("the program starts"), delay)
+}
+
+/// Like [`kill_after`], for a program that was started.
+pub(crate) fn kill_child_after(mut child: Child, delay: Duration) -> bool {
     std::thread::sleep(delay);
     let was_running = child.try_wait().expect("our child").is_none();
     child.kill().expect("our child");
@@ -28,14 +33,15 @@ fn timed(repo: &Repo<'_>, args: &[&str]) -> Duration {
     start.elapsed()
 }
 
-/// Returns true if another round is needed: until `slice` rounds are done (100 in full) and at
-/// least one kill came in time, but at most ten times as many.
-fn another(round: usize, interrupted: usize, slice: usize) -> bool {
-    let rounds = if full() { 100 } else { slice };
+/// Returns true if another round is to be run: until `slice` rounds are done (`whole` in full) and
+/// one kill came in time, but not for ever. A loaded machine may start the program so late that
+/// each kill comes too early, or run this test so late that each kill comes too late.
+pub(crate) fn another(round: usize, interrupted: usize, (slice, whole): (usize, usize)) -> bool {
+    let rounds = if full() { whole } else { slice };
     round < rounds || interrupted == 0 && round < 10 * rounds
 }
 
-fn moment(random: &mut Random, whole: Duration) -> Duration {
+pub(crate) fn moment(random: &mut Random, whole: Duration) -> Duration {
     Duration::from_micros(random.next() % whole.as_micros().max(1) as u64)
 }
 
@@ -72,7 +78,7 @@ fn switch_recovers_from_a_kill_at_any_moment() {
     let mut random = Random::new(1);
     let (mut at, mut interrupted, mut stale_locks) = ("new", 0, 0);
     let mut round = 0;
-    while another(round, interrupted, 15) {
+    while another(round, interrupted, (15, 100)) {
         round += 1;
         let to = if at == "new" { "old" } else { "new" };
         let delay = moment(&mut random, whole);
@@ -121,7 +127,7 @@ fn clone_recovers_from_a_kill_at_any_moment() {
     let mut random = Random::new(2);
     let (mut interrupted, mut finished) = (0, 0);
     let mut round = 0;
-    while another(round, interrupted, 10) {
+    while another(round, interrupted, (10, 100)) {
         round += 1;
         if root.exists("copy") {
             root.remove("copy");

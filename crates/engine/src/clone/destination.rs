@@ -12,7 +12,7 @@ use super::{
     Error, Options,
     junk::{Existed, Junk},
     naming,
-    resume::{self, Leftover},
+    resume::{self, LastRef, Leftover},
     settings::OuterConfig,
     source::{Kind, Source},
 };
@@ -61,7 +61,8 @@ impl Destination {
         let (existed, leftover) = match examine(&place)? {
             Some(existed) => (existed, Leftover::Nothing),
             None if separate_git_dir.is_none() && named.is_none() && is_directory(&place) => {
-                match resume::examine(&place, &git_dir, source.url.as_bstr())? {
+                let last = if options.bare && !options.tracking { LastRef::Head } else { LastRef::Branch };
+                match resume::examine(&place, &git_dir, source.url.as_bstr(), last)? {
                     Some(leftover) => (Existed::Yes, leftover),
                     None => return Err(Error::DestinationExists(directory)),
                 }

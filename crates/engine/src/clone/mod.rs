@@ -102,6 +102,20 @@ pub struct Cloned {
 }
 
 impl Cloned {
+    /// Returns the rest of a clone whose linked worktree `work_tree` was not filled to its end.
+    /// `git_dir` is the worktree's administrative directory.
+    pub fn unfilled(git_dir: PathBuf, work_tree: PathBuf, worktree: Worktree) -> Cloned {
+        Cloned {
+            git_dir,
+            work_tree: Some(work_tree),
+            worktree,
+            force: Force::Remnants,
+            settings: None,
+            staged: None,
+            _claim: None,
+        }
+    }
+
     /// Removes the marker of an unfinished clone. To be called when the worktree is complete. Until
     /// then the same command resumes the clone.
     pub fn finish(&self) -> Result<(), Error> {
@@ -203,6 +217,11 @@ impl Prepared {
         let option = self.options.origin.clone();
         let given = option.or_else(|| parameters.next().map(|(_, name)| name.into()));
         given.or_else(|| outside.config_str("clone.defaultRemoteName")).unwrap_or_else(|| "origin".into())
+    }
+
+    /// Returns true if a killed clone is here that lacks only its worktree.
+    pub fn lacks_only_worktree(&self) -> bool {
+        self.destination.leftover == resume::Leftover::Published
     }
 
     /// Returns the absolute path of the future worktree, or `None` for a bare clone.

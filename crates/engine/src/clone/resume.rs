@@ -18,6 +18,7 @@ use std::{
     ffi::OsStr,
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use bstr::{BStr, BString, ByteSlice};
@@ -84,11 +85,22 @@ pub(super) fn mark(git_dir: &Path, url: &BStr) -> io::Result<Claim> {
     Ok(Claim { _marker: file })
 }
 
+/// The number of times that a lock is tried, and the pause between two tries. A process that is
+/// killed just after a fork leaves its lock to the child, until the child runs another program.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Locks the marker in `directory`. Returns an error if another process holds the lock.
 fn claim(directory: &Path) -> Result<Claim, Error> {
     let path = directory.join(MARKER);
     let file = by_path::append(&path, false, 0o666).map_err(io_error("open", &path))?;
-    if let Ok(false) = sys::try_lock(&file) {
+    let mut tries = 0;
+    while let Ok(false) = sys::try_lock(&file) {
+        tries += 1;
+        if tries < TRIES {
+            std::thread::sleep(PAUSE);
+            continue;
+        }
         let content = by_path::read(&path).ok().flatten().unwrap_or_default();
         let process = content.lines().next().unwrap_or_default().into();
         return Err(Error::Running { path: directory.to_owned(), process });
@@ -106,8 +118,22 @@ pub(super) fn unmark(git_dir: &Path) -> io::Result<()> {
     by_path::remove_file(&git_dir.join(MARKER))
 }
 
+/// The ref that a clone writes last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastRef {
+    /// HEAD: in a bare clone, whose branches are those of the source.
+    Head,
+    /// The branch of HEAD.
+    Branch,
+}
+
 /// Examines a destination that is not empty. Returns `None` if it is not a killed clone of `url`.
-pub(super) fn examine(place: &Path, git_dir: &Path, url: &BStr) -> Result<Option<Leftover>, Error> {
+pub(super) fn examine(
+    place: &Path,
+    git_dir: &Path,
+    url: &BStr,
+    last: LastRef,
+) -> Result<Option<Leftover>, Error> {
     let bare = place == git_dir;
     let mut assemblies = Vec::new();
     let mut others = 0;
@@ -124,7 +150,7 @@ pub(super) fn examine(place: &Path, git_dir: &Path, url: &BStr) -> Result<Option
     match marked_url(git_dir)? {
         Some(marked) if marked == url => {
             claim(git_dir)?;
-            Ok(match is_published(git_dir, bare) {
+            Ok(match is_published(git_dir, last) {
                 true => Some(Leftover::Published),
                 // A user may have created these branches. Without HEAD, the repository was being
                 // removed.
@@ -282,16 +308,16 @@ fn is_abandoned_assembly(path: &Path, name: &[u8], url: &BStr) -> Result<bool, E
     Ok(is_ours)
 }
 
-/// Returns true if all refs were written. HEAD is the last one in a bare clone, its branch in
-/// another clone.
-fn is_published(git_dir: &Path, bare: bool) -> bool {
+/// Returns true if all refs were written.
+fn is_published(git_dir: &Path, last: LastRef) -> bool {
     let Ok(Some(head)) = by_path::read(&git_dir.join("HEAD")) else { return false };
     match head.strip_prefix(b"ref: ") {
         None => true,
         Some(target) => {
             let target = target.trim_ascii_end();
             let exists = |path: PathBuf| matches!(by_path::stat(&path), Ok(Some(_)));
-            target != UNPUBLISHED.as_bytes() && (bare || exists(git_dir.join(sys::os_str(target))))
+            let is_last = || last == LastRef::Head || exists(git_dir.join(sys::os_str(target)));
+            target != UNPUBLISHED.as_bytes() && is_last()
         }
     }
 }

@@ -16,7 +16,7 @@ fn repository(git_dir: &Path, head: &str, url: &str) {
 fn found(place: &Path) -> Option<Leftover> {
     let since = std::time::Instant::now();
     loop {
-        match examine(place, &place.join(".git"), "/source".into()) {
+        match examine(place, &place.join(".git"), "/source".into(), LastRef::Branch) {
             // Another test may fork meanwhile, and its child holds the released lock until it
             // runs another program.
             Err(Error::Running { .. }) if since.elapsed().as_secs() < 60 => std::thread::yield_now(),
@@ -60,7 +60,7 @@ fn recognises_a_running_clone_by_its_lock() {
     fs::create_dir(&git_dir).expect("made");
     let claim = mark(&git_dir, "/source".into()).expect("marked");
     write(&git_dir.join("HEAD"), "0123\n");
-    let running = || examine(place, &git_dir, "/source".into());
+    let running = || examine(place, &git_dir, "/source".into(), LastRef::Branch);
     let id = std::process::id().to_string();
     assert!(matches!(running(), Err(Error::Running { process, .. }) if process == id));
     drop(claim);
@@ -115,7 +115,7 @@ fn recognises_a_half_removed_clone() {
 fn recognises_a_half_moved_bare_clone() {
     let root = tempfile::tempdir().expect("a directory for tests");
     let place = root.path();
-    let bare = || examine(place, place, "/source".into()).expect("nothing runs");
+    let bare = || examine(place, place, "/source".into(), LastRef::Head).expect("nothing runs");
     let assembly = place.join(".clone-1");
     repository(&assembly, &format!("ref: {UNPUBLISHED}\n"), "/source");
     assert_eq!(bare(), Some(Leftover::Assemblies(vec![assembly.clone()])));
@@ -123,6 +123,19 @@ fn recognises_a_half_moved_bare_clone() {
     assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
     fs::rename(assembly.join("refs"), place.join("refs")).expect("moved");
     assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
+}
+
+/// A bare repository for workspaces gets its branch after HEAD, unlike other bare ones.
+#[test]
+fn a_bare_clone_with_tracking_branches_ends_with_its_branch() {
+    let root = tempfile::tempdir().expect("a directory for tests");
+    let place = root.path();
+    repository(place, "ref: refs/heads/main\n", "/source");
+    let look = |last| examine(place, place, "/source".into(), last).expect("nothing runs");
+    assert_eq!(look(LastRef::Head), Some(Leftover::Published));
+    assert_eq!(look(LastRef::Branch), Some(Leftover::Unpublished(Vec::new())));
+    write(&place.join("refs/heads/main"), "x");
+    assert_eq!(look(LastRef::Branch), Some(Leftover::Published));
 }
 
 /// The packs of an unfinished clone stay if they are large, took long, or the user says so.

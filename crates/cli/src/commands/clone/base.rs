@@ -13,7 +13,8 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    clone::{Cloned, Seed, Unseeded},
+    checkout::Force,
+    clone::{Cloned, Seed, Unseeded, Worktree},
     fleet::records::{self, Read},
     workspace::{
         backend::{self, Backend, Visibility},
@@ -25,13 +26,18 @@ use format::ObjectId;
 use remote::{Address, Remote};
 use repo::{Repository, StandaloneConfig};
 
+use super::worktree;
 use crate::{
     commands::{
         base::{
             bring::{Bring, Sharing},
             site::{self, Config},
         },
-        workspace::{self, context::programs},
+        workspace::{
+            self,
+            context::programs,
+            gc::{self, Recovered},
+        },
     },
     session::{invocation::Invocation, settings::Settings},
     term::{
@@ -137,7 +143,23 @@ impl Seed for Source<'_> {
     }
 }
 
-/// Makes the workspace `top` of a clone, on its branch. The clone stays after a failure.
+/// Completes the checkout of a workspace, as in any clone that is resumed.
+fn fill(within: &Invocation, admin: PathBuf, top: &Path, quiet: bool) -> Result<u8, Failure> {
+    let inside = within.in_repository(&admin)?;
+    let worktree = match inside.open()?.head()? {
+        repo::Head::Branch { oid, .. } => Worktree::Branch(oid),
+        repo::Head::Detached { oid } => Worktree::Detached(oid),
+        repo::Head::Unborn { .. } | repo::Head::Unresolvable => Worktree::Nonexistent,
+    };
+    let mut rest = Cloned::unfilled(admin.clone(), top.to_owned(), worktree);
+    let verbosity = if quiet { -1 } else { 0 };
+    let code = worktree::check_out(&inside, &mut rest, verbosity, &mut false)?;
+    gc::settle(&admin)?;
+    Ok(code)
+}
+
+/// Makes the workspace `top` of a clone, on its branch, or goes on with the one that a killed clone
+/// was making. The clone stays after a failure, and so does its marker.
 pub(super) fn make_workspace(
     run: &Invocation,
     cloned: &Cloned,
@@ -145,6 +167,14 @@ pub(super) fn make_workspace(
     quiet: bool,
 ) -> Result<u8, Failure> {
     let made = run.in_repository(&cloned.git_dir).and_then(|within| {
+        if cloned.force == Force::Remnants {
+            match gc::recover_at(&within, top)? {
+                Recovered::Workspace => return Ok(0),
+                Recovered::Unfilled(admin) => return fill(&within, admin, top, quiet),
+                Recovered::Nothing if !super::is_free(top) => return Err(super::taken(top)),
+                Recovered::Nothing => {}
+            }
+        }
         let repo = within.open()?;
         match repo.head()? {
             repo::Head::Branch { name, .. } => {
@@ -162,11 +192,10 @@ pub(super) fn make_workspace(
     });
     made.inspect_err(|failure| {
         failure.print();
-        let git_dir = cloned.git_dir.display();
-        console::warning(format!(
+        console::warning(
             "Clone succeeded, but the workspace was not made.\n\
-             You can make it with 'sapwood -C {git_dir} workspace create'\n"
-        ));
+             Run the same command again when the cause is gone\n",
+        );
     })
     .map_err(|failure| match failure {
         Failure::Signal(signal) => Failure::Signal(signal),

@@ -191,19 +191,28 @@ impl Request {
     }
 }
 
-/// Returns the directory that becomes a workspace, if it is free.
+/// Returns the directory that becomes a workspace, if it is free, or may hold the workspace of a
+/// killed clone.
 fn workspace_of(prepared: &Prepared) -> Result<PathBuf, Failure> {
     let git_dir = prepared.git_dir();
     let top = git_dir.with_extension("");
-    let is_free = match sys::by_path::list(&top) {
-        Ok(found) => found.is_empty(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    };
-    if is_free && top != git_dir {
+    if (is_free(&top) || prepared.lacks_only_worktree()) && top != git_dir {
         return Ok(top);
     }
+    Err(taken(&top))
+}
+
+/// Returns true if a directory is missing or empty.
+fn is_free(top: &Path) -> bool {
+    match sys::by_path::list(top) {
+        Ok(found) => found.is_empty(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+fn taken(top: &Path) -> Failure {
     let shown = top.as_os_str().as_encoded_bytes();
-    Err(Failure::Fatal(text!("destination path '", shown, "' already exists and is not an empty directory.")))
+    Failure::Fatal(text!("destination path '", shown, "' already exists and is not an empty directory."))
 }
 
 /// Returns true if submodules get the filter too: `--also-filter-submodules`, else

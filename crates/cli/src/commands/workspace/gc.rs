@@ -15,6 +15,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use engine::{
     workspace::{
+        backend::Backend,
         frozen,
         record::{self, LOCK_REASON, Workspace},
     },
@@ -25,7 +26,7 @@ use sys::by_path;
 
 use super::{
     context::{self, Context},
-    rebase, relocate,
+    mounts, rebase, relocate,
     remove::{self, Force},
     request::{GC, Request},
 };
@@ -81,6 +82,51 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(code)
 }
 
+/// The remains of a killed creation.
+pub(crate) enum Recovered {
+    /// Nothing. The directory may hold files of the user.
+    Nothing,
+    /// A complete workspace, mounted.
+    Workspace,
+    /// A workspace of backend `copy` whose checkout was interrupted, by its administrative
+    /// directory. [`settle`] marks it as complete.
+    Unfilled(PathBuf),
+}
+
+/// Removes what a killed creation left of a workspace at `top`, or completes it. The caller holds a
+/// lock, so no other process makes one there.
+pub(crate) fn recover_at(run: &Invocation, top: &Path) -> Result<Recovered, Failure> {
+    let (context, top) = (Context::open(run)?, by_path::realpath_forgiving(top));
+    for id in administrative(&context)? {
+        match Leftover::of_admin(&context, id)?.filter(|leftover| leftover.top() == top) {
+            Some(Leftover::Complete(workspace)) if workspace.record.backend == Backend::Copy => {
+                let admin = context.common.join("worktrees").join(&workspace.name);
+                ["index", "HEAD"].iter().for_each(|name| record::clear_stale_lock(&admin.join(name)));
+                return Ok(Recovered::Unfilled(admin));
+            }
+            Some(Leftover::Complete(workspace)) if !workspace.record.backend.has_upper() => {
+                let top = top.as_os_str().as_bytes();
+                let advice = "remove the directory, and run the same command again".to_owned();
+                return Err(Failure::Fatal(text!("'", top, "' holds files of a clone that was killed"))
+                    .advised(Some(advice)));
+            }
+            Some(leftover) => leftover.complete(&context)?,
+            None => {}
+        }
+    }
+    record::remove_abandoned(&context.common)?;
+    let Some(workspace) = context.all()?.into_iter().find(|found| found.record.dir == top) else {
+        return Ok(Recovered::Nothing);
+    };
+    mounts::mount(run, &context.common, &workspace)?;
+    Ok(Recovered::Workspace)
+}
+
+/// Marks a workspace as complete, by its administrative directory.
+pub(crate) fn settle(admin: &Path) -> Result<(), Failure> {
+    Ok(admin::write(&admin.join("locked"), LOCK_REASON.as_bytes())?)
+}
+
 /// Returns the ids of all administrative directories.
 fn administrative(context: &Context<'_>) -> Result<Vec<OsString>, Failure> {
     let dir = context.common.join("worktrees");
@@ -114,7 +160,8 @@ impl Leftover {
         let reason = reason.trim_end_with(|letter| letter == '\n');
         let state = record::of_worktree(&context.common, &id)?;
         Ok(match (record::parse_initializing(reason), state) {
-            (Some((pid, _)), _) if sys::is_running(pid) == Some(true) => None,
+            // This process makes none, so one with its id is gone.
+            (Some((pid, _)), _) if is_another(pid) && sys::is_running(pid) == Some(true) => None,
             (Some((_, top)), None) => Some(Leftover::Admin(id, top)),
             (Some(_), Some(workspace)) if is_empty(&workspace) => Some(Leftover::Begun(workspace)),
             (Some(_), Some(workspace)) => Some(Leftover::Complete(workspace)),
@@ -154,6 +201,18 @@ impl Leftover {
         }
     }
 
+    /// The directory of the workspace.
+    fn top(&self) -> &Path {
+        match self {
+            Leftover::Admin(_, top) => top,
+            Leftover::Begun(workspace)
+            | Leftover::Complete(workspace)
+            | Leftover::Removal(workspace)
+            | Leftover::Change(workspace)
+            | Leftover::Orphan(workspace) => &workspace.record.dir,
+        }
+    }
+
     fn description(&self) -> &'static str {
         match self {
             Leftover::Admin(..) => "the rest of an incomplete workspace",
@@ -176,10 +235,7 @@ impl Leftover {
                 relocate::forget(&worktree_context, &workspace.name, &workspace.record.dir)
             }
             Leftover::Removal(workspace) => remove::remove(&worktree_context, &workspace, Force::Yes),
-            Leftover::Complete(workspace) => {
-                let locked = context.common.join("worktrees").join(&workspace.name).join("locked");
-                Ok(admin::write(&locked, LOCK_REASON.as_bytes())?)
-            }
+            Leftover::Complete(workspace) => settle(&context.common.join("worktrees").join(&workspace.name)),
             Leftover::Orphan(workspace) if is_empty(&workspace) => {
                 remove::remove(&worktree_context, &workspace, Force::Yes)
             }
@@ -192,6 +248,10 @@ impl Leftover {
             }
         }
     }
+}
+
+fn is_another(pid: u64) -> bool {
+    pid != u64::from(std::process::id())
 }
 
 /// Returns true if a workspace contains no file of the user.

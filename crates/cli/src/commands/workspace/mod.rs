@@ -10,7 +10,7 @@ pub(crate) mod create;
 mod doctor;
 mod exec;
 mod freeze;
-mod gc;
+pub(crate) mod gc;
 mod list;
 pub(crate) mod maker;
 mod mount;

@@ -13,8 +13,8 @@ use testkit::{
     servers::{Daemon, Fault, Line, Nginx, Proxy},
 };
 
-use super::{add, kill_after, seen};
-use crate::{SAPWOOD, clone::tree, full, random::Random};
+use super::{add, seen};
+use crate::{SAPWOOD, clone::tree, full, killed::kill_after, random::Random};
 
 /// A repository behind a proxy, and the command that clones it.
 struct Scene<'a> {

@@ -11,7 +11,7 @@ use testkit::{
     servers::{Daemon, Fault, Line, Proxy},
 };
 
-use crate::{SAPWOOD, full, random::Random};
+use crate::{SAPWOOD, full, killed::kill_after, random::Random};
 
 /// The number of times at which a run is killed.
 fn moments() -> u64 {
@@ -42,14 +42,6 @@ fn seen(repo: &Repo<'_>) -> [bstr::BString; 4] {
     let asked: [&[&str]; 4] =
         [&["for-each-ref"], &["rev-parse", "HEAD"], &["status", "--porcelain"], &objects];
     asked.map(|args| repo.git(args).stdout)
-}
-
-/// Runs the program and kills it after `delay`.
-fn kill_after(repo: &Repo<'_>, args: &[&str], delay: Duration) {
-    let mut child = repo.command(Path::new(SAPWOOD)).args(args).spawn().expect("the program starts");
-    std::thread::sleep(delay);
-    child.kill().expect("our child");
-    child.wait().expect("our child");
 }
 
 #[track_caller]

@@ -13,7 +13,11 @@ use std::{
 use testkit::{Repo, disk::mounts_below};
 
 use super::create::Place;
-use crate::{SAPWOOD, full, random::Random};
+use crate::{
+    SAPWOOD, full,
+    killed::{another, kill_child_after, moment},
+    random::Random,
+};
 
 /// The backends whose workspaces are killed. This process cannot examine a workspace in its own
 /// namespace.
@@ -41,12 +45,7 @@ fn place() -> Place {
 fn kill_after(place: &Place, args: &[&str], delay: Duration) -> bool {
     let mut command = place.repo().command(Path::new(SAPWOOD));
     command.arg("workspace").args(args).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("the program starts");
-    std::thread::sleep(delay);
-    let was_running = child.try_wait().expect("our child").is_none();
-    child.kill().expect("our child");
-    child.wait().expect("our child");
-    was_running
+    kill_child_after(command.spawn().expect("the program starts"), delay)
 }
 
 /// Makes the user's changes: edits, untracked and ignored files, a deletion, a renamed directory.
@@ -125,23 +124,11 @@ fn timed(place: &Place, args: &[&str]) -> Duration {
     begin.elapsed()
 }
 
-/// Returns true if another round is needed: until `slice` rounds are done (50 in full) and at least
-/// one kill came in time, but at most ten times as many. A loaded machine may start the program so
-/// late that each kill comes too early, or run this test so late that each kill comes too late.
-fn another(round: usize, interrupted: usize, slice: usize) -> bool {
-    let rounds = if full() { 50 } else { slice };
-    round < rounds || interrupted == 0 && round < 10 * rounds
-}
-
 /// Prints the number of killed runs. Without any, the test proves nothing; only the full run, on a
 /// quiet machine, treats that as a failure.
 fn tell(backend: &str, interrupted: usize, what: &str) {
     println!("{backend}: {interrupted} {what} were killed while running");
     assert!(interrupted > 0 || !full(), "no run was killed in time: the test shows nothing");
-}
-
-fn moment(random: &mut Random, whole: Duration) -> Duration {
-    Duration::from_micros(random.next() % (whole.as_micros() as u64 * 11 / 10).max(1))
 }
 
 #[test]
@@ -155,9 +142,9 @@ fn a_killed_creation_leaves_a_whole_workspace_or_none() {
         let (mut random, mut interrupted) = (Random::new(3), 0);
         place.done(&["remove", "--force", "one"]);
         let mut round = 0;
-        while another(round, interrupted, 6) {
+        while another(round, interrupted, (6, 50)) {
             round += 1;
-            interrupted += usize::from(kill_after(&place, &args, moment(&mut random, whole)));
+            interrupted += usize::from(kill_after(&place, &args, moment(&mut random, whole + whole / 10)));
             let context = format!("{backend}, round {round}");
             reboot_and_recover(&place, &context);
             match traces(&place).is_empty() {
@@ -183,11 +170,11 @@ fn a_killed_base_leaves_a_whole_base_or_none() {
         let whole = timed(&place, &[&kind[..], &["HEAD~3"]].concat());
         let (mut random, mut interrupted) = (Random::new(4), 0);
         let mut round = 0;
-        while another(round, interrupted, 4) {
+        while another(round, interrupted, (4, 50)) {
             round += 1;
             let commit = ["HEAD", "HEAD~1", "HEAD~2"][round % 3];
             let args = [&kind[..], &[commit]].concat();
-            interrupted += usize::from(kill_after(&place, &args, moment(&mut random, whole)));
+            interrupted += usize::from(kill_after(&place, &args, moment(&mut random, whole + whole / 10)));
             let context = format!("{backend}, round {round}");
             place.done(&["create", "-q", "one", "--detach", "--backend", backend, commit]);
             assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{context}");
@@ -214,12 +201,13 @@ fn a_killed_rebase_keeps_every_byte() {
         let whole = timed(&place, &to(old)).max(timed(&place, &to(new)));
         let (mut random, mut at, mut interrupted) = (Random::new(5), new, 0);
         let mut round = 0;
-        while another(round, interrupted, 8) {
+        while another(round, interrupted, (8, 50)) {
             round += 1;
             edit(&workspace, round);
             let expected = own_files(&workspace);
             let target = if at == new { old } else { new };
-            interrupted += usize::from(kill_after(&place, &to(target), moment(&mut random, whole)));
+            interrupted +=
+                usize::from(kill_after(&place, &to(target), moment(&mut random, whole + whole / 10)));
             let context = format!("{backend}, round {round}");
             reboot_and_recover(&place, &context);
             assert_eq!(own_files(&workspace), expected, "{context}");
@@ -252,13 +240,13 @@ fn a_killed_removal_is_completed_or_did_not_begin() {
         let whole = timed(&place, &["remove", "--force", "one"]);
         let (mut random, mut interrupted) = (Random::new(6), 0);
         let mut round = 0;
-        while another(round, interrupted, 6) {
+        while another(round, interrupted, (6, 50)) {
             round += 1;
             place.done(&create);
             let workspace = place.workspace("one");
             edit(&workspace, round);
             let expected = own_files(&workspace);
-            let delay = moment(&mut random, whole);
+            let delay = moment(&mut random, whole + whole / 10);
             interrupted += usize::from(kill_after(&place, &["remove", "--force", "one"], delay));
             let context = format!("{backend}, round {round}");
             reboot_and_recover(&place, &context);
@@ -283,13 +271,13 @@ fn killed_moves_and_freezes_keep_every_byte() {
         let whole = timed(&place, &["freeze", "-q", "one"]) + timed(&place, &["thaw", "-q", "one"]);
         let mut at = "one";
         let mut round = 0;
-        while another(round, interrupted, 6) {
+        while another(round, interrupted, (6, 50)) {
             round += 1;
             let context = format!("{backend}, round {round}");
             let other = if at == "one" { "two" } else { "one" };
             let dir = format!("../repo.workspaces/{other}");
             for args in [&["freeze", "-q", "one"][..], &["move", "-q", "one", &dir]] {
-                interrupted += usize::from(kill_after(&place, args, moment(&mut random, whole)));
+                interrupted += usize::from(kill_after(&place, args, moment(&mut random, whole + whole / 10)));
                 reboot_and_recover(&place, &context);
                 let _ = place.run(&["thaw", "-q", "one"]);
                 at =
