@@ -2,9 +2,11 @@
 //!
 //! Order of a round: the repository `--dir` is made if it is missing; its branches are fetched; the
 //! records of those that the server deleted are removed; each tip whose manifest the remote lacks
-//! is pushed. A round changes nothing but that
-//! repository and the remote, so two mirrors do not harm each other. In one directory, the second
-//! waits for the first.
+//! is pushed. A round changes nothing but that repository and the remote, so two mirrors do not
+//! harm each other. In one directory, the second waits for the first.
+//!
+//! A fetch overwrites and deletes branches, so a mirror works only in a repository that a mirror
+//! made: [`MARK`] is set there.
 
 use std::{
     ffi::OsStr,
@@ -37,6 +39,9 @@ use crate::{
         text::os_error,
     },
 };
+
+/// Set in the configuration of a repository that a mirror made.
+const MARK: &str = "sapwood.baseMirror";
 
 /// The longest sleep between two looks for a signal.
 const NAP: Duration = Duration::from_millis(200);
@@ -85,6 +90,13 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
     }
     let options = OpenOptions { git_dir: Some(dir.to_owned()), ..run.outside() };
     let repo = Repository::open(&options)?;
+    if !repo.config_bool(MARK)?.unwrap_or(false) {
+        return Err(Failure::fatal(text!(
+            "'",
+            request.dir(),
+            "' was not made by 'base mirror', which overwrites branches: name another --dir"
+        )));
+    }
     let origin = repo.config_str("remote.origin.url").unwrap_or_default();
     if let Some(url) = url.filter(|url| **url != origin) {
         return Err(Failure::fatal(text!("'", request.dir(), "' mirrors '", origin, "', not '", url, "'")));
@@ -144,7 +156,8 @@ fn clone(run: &Invocation, request: &Request, dir: &Path, url: Option<&BString>)
     let url =
         url.ok_or_else(|| Failure::fatal(text!("'", request.dir(), "' is missing: name the URL to mirror")))?;
     let mut sapwood = reexec::as_sapwood(run);
-    sapwood.args(["clone", "--bare", "--no-tags", "--single-branch"]).args(voice(request));
+    sapwood.args(["clone", "--bare", "--no-tags", "--single-branch", "-c"]).arg(format!("{MARK}=true"));
+    sapwood.args(voice(request));
     sapwood.arg("--").arg(sys::os_str(url)).arg(dir);
     ended(run, sapwood)
 }

@@ -48,6 +48,19 @@ fn a_mirror_pushes_tips_that_have_no_base() {
     assert!(newest.contains("main"), "{list}");
 }
 
+#[test]
+fn a_mirror_leaves_other_repositories_alone() {
+    let fleet = Fleet::new();
+    let outside = fleet.sandbox.repo("");
+    outside.git(&["clone", "-q", "--bare", &url(&fleet), "own.git"]);
+    outside.git(&["-C", "own.git", "branch", "mine"]);
+    let refused = base(&outside, &["mirror", "--dir", "own.git", "--branch", "*", &fleet.remote()]);
+    assert_eq!(refused.code, 128);
+    let message = refused.stderr.to_string();
+    assert!(message.contains("was not made by 'base mirror'"), "{message}");
+    outside.git(&["-C", "own.git", "rev-parse", "--verify", "mine"]);
+}
+
 /// The record of a branch goes with the branch. That of a branch which the mirror never had stays.
 #[test]
 fn a_mirror_forgets_branches_that_the_server_deleted() {
