@@ -54,11 +54,10 @@ fn note(context: &Context<'_>, name: &str) -> std::io::Result<()> {
     by_path::append(&dir.join(name), true, 0o666).map(drop)
 }
 
-/// Returns the commits that came with bases, whether they are still here or not. `common` is the
-/// common directory of the repository.
-pub fn commits(common: &Path, hash: HashKind) -> Vec<ObjectId> {
-    let names = by_path::list(&dir(common)).unwrap_or_default();
-    names.iter().filter_map(|(name, _)| commit_of(hash, name)).collect()
+/// Returns true if the commit came with a base. `common` is the common directory of the repository.
+/// Its ancestors may be commits of the user that nobody else has.
+pub fn has_commit(common: &Path, commit: &ObjectId) -> bool {
+    matches!(by_path::stat(&dir(common).join(format!("{COMMIT}{commit}"))), Ok(Some(_)))
 }
 
 fn commit_of(hash: HashKind, name: &OsStr) -> Option<ObjectId> {

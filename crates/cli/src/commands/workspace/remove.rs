@@ -138,12 +138,11 @@ fn refuse_unsaved(
 
 fn refuse_unreachable(repo: &Repository, workspace: &Workspace, oid: ObjectId) -> Result<(), Failure> {
     let refs = repo.refs("refs/")?;
-    if refs.iter().any(|(_, tip)| *tip == oid) {
+    if refs.iter().any(|(_, tip)| *tip == oid) || pulled::has_commit(repo.common_dir(), &oid) {
         return Ok(());
     }
-    let mut commits = pulled::commits(repo.common_dir(), repo.hash());
-    commits.retain(|commit| repo.objects().contains(commit));
-    commits.extend(refs.iter().filter_map(|(_, tip)| repo.peel_to_commit(*tip).ok().flatten()));
+    let commits = refs.iter().filter_map(|(_, tip)| repo.peel_to_commit(*tip).ok().flatten());
+    let commits: Vec<ObjectId> = commits.collect();
     if !repo.reachable_tips(&commits, &HashSet::from([oid]))?.is_empty() {
         return Ok(());
     }

@@ -248,11 +248,21 @@ fn a_workspace_at_a_pulled_commit_has_nothing_to_lose() {
     let git =
         ["git", "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"];
     done(&host, &[&["exec", "one", "--"], &git[..]].concat());
+    // The base of a commit above it has no history, so a pull of that does not save it.
+    let own = host.git(&["rev-parse", "worktrees/one/HEAD"]).stdout.to_string();
+    let theirs = format!("{}:refs/heads/theirs", own.trim());
+    host.git(&["push", "-q", origin.path.to_str().expect("a plain name"), &theirs]);
+    origin.git(&["checkout", "-q", "theirs"]);
+    origin.write("file", "above\n");
+    origin.commit("above");
+    fleet.push();
+    base_done(&host, &["pull", "-q", &fleet.remote(), &fleet.commit("HEAD")]);
+    origin.git(&["checkout", "-q", "main"]);
     refused(&host, "one");
     // Old notes go, but for those that a workspace needs.
     done(&host, &["create", "-q", "-d", "kept", &commit]);
     let notes = || super::files_below(&host.join(".git/sapwood/pulled")).len();
-    assert_eq!(notes(), 2);
+    assert_eq!(notes(), 4);
     for note in super::files_below(&host.join(".git/sapwood/pulled")) {
         let file = fs::File::options().write(true).open(note).expect("a note");
         file.set_modified(std::time::UNIX_EPOCH).expect("set");
