@@ -130,6 +130,14 @@ pub fn write_rev(out: &File, order: &[u32], hash: HashKind, pack_checksum: &[u8]
     writer.finish().map(drop)
 }
 
+/// The start of the name of a pack that is being written. Git's `gc` removes such files.
+const TEMPORARY: &str = "tmp_pack_";
+
+/// Returns the path of the first pack that a process writes in an object directory.
+pub fn temporary_path(objects: &Path, process: u32) -> PathBuf {
+    objects.join("pack").join(TempFile::name(TEMPORARY, process))
+}
+
 /// A pack that is being written.
 pub struct Staged {
     place: Place,
@@ -142,7 +150,7 @@ impl Staged {
     pub fn create(target: Target<'_>, hashing: Hashing, writing: Writing) -> Result<Staged, Error> {
         let Target { objects, hash, shared, fsync } = target;
         let place = Place { packs: objects.join("pack"), hash, shared, fsync: *fsync };
-        let create = || TempFile::create(&place.packs, "tmp_pack_", 0o444, shared);
+        let create = || TempFile::create(&place.packs, TEMPORARY, 0o444, shared);
         let pack = match create() {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 if make_directory(&place.packs, shared)? {

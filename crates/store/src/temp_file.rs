@@ -31,7 +31,7 @@ impl TempFile {
     ) -> Result<TempFile, Error> {
         let mut number = std::process::id();
         let (file, path) = loop {
-            let path = dir.join(format!("{prefix}{number:06x}"));
+            let path = dir.join(TempFile::name(prefix, number));
             match by_path::create_new_readable(&path, mode) {
                 Ok(file) => break (file, path),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -43,6 +43,11 @@ impl TempFile {
         let new = TempFile { file: Some(file), path, renamed: false, kept: false };
         shared.adjust_file(new.file()).map_err(|source| new.error("fix permission bits on", source))?;
         Ok(new)
+    }
+
+    /// Returns the name of the file with this number. A process begins with its id.
+    pub(crate) fn name(prefix: &str, number: u32) -> String {
+        format!("{prefix}{number:06x}")
     }
 
     /// Takes over a file that an earlier process left behind. This process can write it; afterwards

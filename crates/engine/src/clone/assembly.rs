@@ -34,7 +34,7 @@ impl Prepared {
             template: template.as_deref().map(|dir| skeleton::Template { dir, given: &given, voice }),
             config: &self.parameters()?,
             open: &self.options.open,
-            purpose: skeleton::Purpose::Clone { url: self.source.url.as_bstr() },
+            purpose: skeleton::Purpose::Clone { url: self.source.url.as_bstr(), extent: self.extent() },
             fsync: &store::Fsync::default(),
             shared,
         };

@@ -11,7 +11,8 @@ use sys::by_path;
 
 use super::{
     Error, Event, Kind, Prepared, Source,
-    salvage::Keeping,
+    resume::Extent,
+    salvage::{self, Keeping},
     select::{self, LaterTags},
     settings,
 };
@@ -65,18 +66,26 @@ impl Prepared {
         if is_reftable == Some(true) { Err(Error::Reftable) } else { Ok(()) }
     }
 
+    /// Returns the part of the source that the options ask for.
+    pub(super) fn extent(&self) -> Extent {
+        let options = &self.options;
+        Extent {
+            is_shallow: options.depth.is_some()
+                || options.shallow_since.is_some()
+                || !options.shallow_exclude.is_empty(),
+            is_filtered: options.filter.is_some(),
+        }
+    }
+
     /// Returns which transfers are kept if they break off (`sapwood.resumableClone`). None of a
-    /// clone that leaves something out, borrows, or could not be found again.
+    /// clone whose filter cannot be applied here, that borrows, or could not be found again.
     pub(super) fn keeping(&self) -> Result<Keeping, Error> {
         let options = &self.options;
-        let is_whole = options.depth.is_none()
-            && options.shallow_since.is_none()
-            && options.shallow_exclude.is_empty()
-            && options.filter.is_none();
+        let is_known = options.filter.as_ref().is_none_or(|filter| filter.expanded() == salvage::FILTER);
         let borrows = options.shared || !options.references.is_empty();
         let is_transfer = !self.copies_files() && !matches!(self.source.kind, Kind::Bundle { .. });
         let is_found = options.resumable && self.destination.is_resumable();
-        if !is_whole || borrows || !is_transfer || !is_found {
+        if !is_known || borrows || !is_transfer || !is_found {
             return Ok(Keeping::Nothing);
         }
         let outside = repo::StandaloneConfig::load(&options.open)?;
@@ -91,9 +100,7 @@ impl Prepared {
         };
         // The pack of a transfer after bundles is thin.
         let is_thin = options.bundle_uri.is_some() || boolean("transfer.bundleURI") == Some(true);
-        // Objects are checked as they arrive, and not once more.
-        let are_checked = boolean("fetch.fsckObjects").or_else(|| boolean("transfer.fsckObjects"));
-        if is_thin || are_checked == Some(true) {
+        if is_thin {
             return Ok(Keeping::Nothing);
         }
         Ok(match boolean("sapwood.resumableClone") {

@@ -57,7 +57,7 @@ pub use objects::Error as ObjectsError;
 pub use options::{Event, HelperCommand, Options, Reference, Seed, Tracer, Unseeded};
 pub use pipeline::Staged;
 pub use publish::Error as PublishError;
-pub use resume::Error as ResumeError;
+pub use resume::{Error as ResumeError, is_ours};
 pub use select::Error as SelectionError;
 pub use settings::BadParameter;
 pub use skeleton::Error as SkeletonError;

@@ -267,9 +267,7 @@ impl Channel {
         interrupt: &AtomicBool,
     ) -> Result<Objects, Error> {
         let objects = wanted.git_dir.join("objects");
-        // The packs of an earlier run were not checked.
-        let salvages = wanted.rules.is_none() && matches!(self.transport, Transport::Server(_));
-        if wanted.is_resumed && !salvages {
+        if wanted.is_resumed && !matches!(self.transport, Transport::Server(_)) {
             salvage::discard(wanted)?;
         }
         let reopen = || Objects::new(&objects, wanted.hash);
@@ -286,9 +284,14 @@ impl Channel {
                     // Nothing was asked for, so a failure loses nothing.
                     let _ = connection.close();
                     salvage::discard(wanted)?;
-                } else if wanted.is_resumed && salvages {
+                } else if wanted.is_resumed {
                     match salvage::go_on(*connection, wanted, events, interrupt)? {
-                        Outcome::Finished => salvage::install(&objects, wanted)?,
+                        Outcome::Finished(mut ends) => {
+                            salvage::install(&objects, wanted)?;
+                            ends.sort();
+                            ends.dedup();
+                            server::write_shallow(&ends, wanted)?;
+                        }
                         Outcome::Useless(connection) => {
                             salvage::discard(wanted)?;
                             let connection = connection.map_or_else(wanted.reconnect, Ok)?;
@@ -422,16 +425,21 @@ pub(super) fn receive(
         meter: wanted.receiving,
         observer: wanted.observer,
         rules: wanted.rules,
-        say: &|line| match line {
-            Line::Error(text) => events(Event::Error(&text.to_str_lossy())),
-            Line::Warning(text) => events(Event::Warning(&text.to_str_lossy())),
-        },
+        say: &|line| say(line, events),
         // A clone that is not kept is removed as a whole.
         keeps_partial: true,
     };
     incoming::store_pack(stream, &store_options)?;
     events(Event::Received);
     Ok(())
+}
+
+/// Shows a flaw of an object.
+pub(super) fn say(line: &Line, events: &(dyn Fn(Event<'_>) + Sync)) {
+    match line {
+        Line::Error(text) => events(Event::Error(&text.to_str_lossy())),
+        Line::Warning(text) => events(Event::Warning(&text.to_str_lossy())),
+    }
 }
 
 /// Returns an error if a requested object is missing.

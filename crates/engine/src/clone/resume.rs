@@ -1,9 +1,9 @@
 //! Resuming a clone that was killed.
 //!
 //! Promise: the same command finishes the clone, and removes only files that the clone created.
-//! While a clone is unfinished its Git directory holds a marker file that names the source. The
-//! marker is created first and removed last, and a running clone holds a lock on it. The state of
-//! the Git directory decides:
+//! While a clone is unfinished its Git directory holds a marker file that names the source and the
+//! extent. The marker is created first and removed last, and a running clone holds a lock on it.
+//! The state of the Git directory decides:
 //!
 //! - Refs are not published, and no user created a branch: remove the Git directory and start
 //!   again. If packs of an interrupted transfer are worth it, they stay (`salvage`).
@@ -75,14 +75,66 @@ pub(super) struct Claim {
     _marker: File,
 }
 
+/// The part of the source that a clone asks for. The packs of a clone help only another clone of
+/// the same extent: other objects would lack those that they name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// The history is cut off.
+    pub(super) is_shallow: bool,
+    /// Objects are left out.
+    pub(super) is_filtered: bool,
+}
+
+impl Extent {
+    /// Returns the words after the process id in the marker.
+    fn words(self) -> &'static str {
+        match (self.is_shallow, self.is_filtered) {
+            (false, false) => "",
+            (true, false) => " shallow",
+            (false, true) => " filtered",
+            (true, true) => " shallow filtered",
+        }
+    }
+}
+
 /// Creates the marker of a clone of `url` in `git_dir`.
-pub(super) fn mark(git_dir: &Path, url: &BStr) -> io::Result<Claim> {
-    let mut file = by_path::create_new(&git_dir.join(MARKER), 0o666)?;
+pub(super) fn mark(git_dir: &Path, url: &BStr, extent: Extent) -> io::Result<Claim> {
+    write_marker(&git_dir.join(MARKER), url, extent.words().into())
+}
+
+fn write_marker(path: &Path, url: &BStr, words: &BStr) -> io::Result<Claim> {
+    let mut file = by_path::create_new(path, 0o666)?;
     // No other process knows the file yet. A file system without locks leaves it unlocked.
     let _ = sys::try_lock(&file);
-    let content = [format!("{}\n", std::process::id()).as_bytes(), url, b"\n"].concat();
+    let content = [std::process::id().to_string().as_bytes(), words, b"\n", url, b"\n"].concat();
     io::Write::write_all(&mut file, &content)?;
     Ok(Claim { _marker: file })
+}
+
+/// Writes this process into the marker.
+pub(super) fn take_over(git_dir: &Path, _claim: Claim) -> Result<Claim, Error> {
+    let (path, new) = (git_dir.join(MARKER), git_dir.join(format!("{MARKER}.new")));
+    let Some(marker) = read_marker(git_dir)? else {
+        return Err(io_error("read", &path)(io::ErrorKind::NotFound.into()));
+    };
+    match by_path::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", &new)(error)),
+        _ => {}
+    }
+    let claim = write_marker(&new, marker.url.as_bstr(), marker.words.as_bstr());
+    let claim = claim.map_err(io_error("create", &new))?;
+    by_path::rename(&new, &path).map_err(io_error("create", &path))?;
+    Ok(claim)
+}
+
+/// Returns true if this process makes the clone in `git_dir`.
+pub fn is_ours(git_dir: &Path) -> bool {
+    process(git_dir) == Some(std::process::id())
+}
+
+/// Returns the process that has made the clone so far.
+pub(super) fn process(git_dir: &Path) -> Option<u32> {
+    read_marker(git_dir).ok()??.process
 }
 
 /// The number of times that a lock is tried, and the pause between two tries. A process that is
@@ -102,7 +154,7 @@ fn claim(directory: &Path) -> Result<Claim, Error> {
             continue;
         }
         let content = by_path::read(&path).ok().flatten().unwrap_or_default();
-        let process = content.lines().next().unwrap_or_default().into();
+        let process = content.fields().next().unwrap_or_default().into();
         return Err(Error::Running { path: directory.to_owned(), process });
     }
     Ok(Claim { _marker: file })
@@ -147,8 +199,8 @@ pub(super) fn examine(
             return Ok(None);
         }
     }
-    match marked_url(git_dir)? {
-        Some(marked) if marked == url => {
+    match read_marker(git_dir)? {
+        Some(marker) if marker.url == url => {
             claim(git_dir)?;
             Ok(match is_published(git_dir, last) {
                 true => Some(Leftover::Published),
@@ -177,8 +229,13 @@ pub(super) enum Resumed {
     Worktree(Claim),
 }
 
-/// Removes the leftovers that a new run does not need.
-pub(super) fn clear(leftover: &Leftover, git_dir: &Path, keeping: Keeping) -> Result<Resumed, Error> {
+/// Removes the leftovers that a new run of this extent does not need.
+pub(super) fn clear(
+    leftover: &Leftover,
+    git_dir: &Path,
+    keeping: Keeping,
+    extent: Extent,
+) -> Result<Resumed, Error> {
     let remove_claimed = |path: &Path| {
         let marked = matches!(by_path::stat(&path.join(MARKER)), Ok(Some(_)));
         let _claim = marked.then(|| claim(path)).transpose()?;
@@ -192,7 +249,8 @@ pub(super) fn clear(leftover: &Leftover, git_dir: &Path, keeping: Keeping) -> Re
         }
         Leftover::Unpublished(assemblies) => {
             assemblies.iter().try_for_each(|path| remove_claimed(path))?;
-            if !salvage::is_worth_keeping(git_dir, keeping) {
+            let is_of_use = read_marker(git_dir)?.is_some_and(|marker| marker.words == extent.words());
+            if !is_of_use || !salvage::is_worth_keeping(git_dir, keeping) {
                 remove_claimed(git_dir)?;
                 return Ok(Resumed::Nothing);
             }
@@ -265,13 +323,24 @@ pub(super) fn begun(git_dir: &Path) -> Option<i64> {
     Some(by_path::stat(&git_dir.join(MARKER)).ok()??.mtime.0)
 }
 
-/// Returns the source that the marker names.
-fn marked_url(git_dir: &Path) -> Result<Option<BString>, Error> {
+/// The content of a marker.
+struct Marker {
+    process: Option<u32>,
+    url: BString,
+    /// See [`Extent::words`].
+    words: BString,
+}
+
+/// Reads the marker. Returns `None` if there is none, or if it is not whole.
+fn read_marker(git_dir: &Path) -> Result<Option<Marker>, Error> {
     let path = git_dir.join(MARKER);
     let content = by_path::read(&path).map_err(io_error("read", &path))?;
     Ok(content.and_then(|content| {
-        let (process, url) = content.strip_suffix(b"\n")?.split_once_str("\n")?;
-        process.iter().all(u8::is_ascii_digit).then(|| url.into())
+        let (first, url) = content.strip_suffix(b"\n")?.split_once_str("\n")?;
+        let words = first.trim_start_with(|byte| byte.is_ascii_digit());
+        let is_marker = words.is_empty() || words.starts_with(b" ");
+        let process = first[..first.len() - words.len()].to_str().ok()?.parse().ok();
+        is_marker.then(|| Marker { process, url: url.into(), words: words.into() })
     }))
 }
 
@@ -293,8 +362,8 @@ fn is_abandoned_assembly(path: &Path, name: &[u8], url: &BStr) -> Result<bool, E
     }
     let entries = by_path::list(path).map_err(io_error("opendir", path))?;
     let marker = path.join(MARKER);
-    let is_ours = match (marked_url(path)?, entries.as_slice()) {
-        (Some(marked), _) => marked == url,
+    let is_ours = match (read_marker(path)?, entries.as_slice()) {
+        (Some(marker), _) => marker.url == url,
         (None, []) => return Ok(true),
         (None, [(name, _)]) if is_marker(name) => {
             let stat = by_path::stat(&marker).map_err(io_error("stat", &marker))?;

@@ -58,14 +58,14 @@ fn recognises_a_running_clone_by_its_lock() {
     let place = root.path();
     let git_dir = place.join(".git");
     fs::create_dir(&git_dir).expect("made");
-    let claim = mark(&git_dir, "/source".into()).expect("marked");
+    let claim = mark(&git_dir, "/source".into(), Extent::default()).expect("marked");
     write(&git_dir.join("HEAD"), "0123\n");
     let running = || examine(place, &git_dir, "/source".into(), LastRef::Branch);
     let id = std::process::id().to_string();
     assert!(matches!(running(), Err(Error::Running { process, .. }) if process == id));
     drop(claim);
     assert_eq!(found(place), Some(Leftover::Published), "this process lives, but does not clone");
-    let claim = clear(&Leftover::Published, &git_dir, Keeping::Large).expect("cleared");
+    let claim = clear(&Leftover::Published, &git_dir, Keeping::Large, Extent::default()).expect("cleared");
     assert!(matches!(running(), Err(Error::Running { .. })), "two cannot go on with it");
     drop(claim);
 
@@ -89,7 +89,7 @@ fn recognises_and_removes_abandoned_assemblies() {
     fs::remove_file(assembly.join(MARKER)).expect("removed");
     assert_eq!(found(place), None, "somebody else's, without a marker");
     fs::remove_file(assembly.join("notes")).expect("removed");
-    clear(&leftover, &place.join(".git"), Keeping::Large).expect("removed");
+    clear(&leftover, &place.join(".git"), Keeping::Large, Extent::default()).expect("removed");
     assert_eq!(fs::read_dir(place).expect("listed").count(), 0);
 }
 
@@ -160,7 +160,7 @@ fn sets_packs_aside_that_are_worth_it() {
         pack.and_then(|pack| pack.set_len(size)).expect("ours");
         let leftover = found(root.path()).expect("a killed clone");
         assert_eq!(leftover, Leftover::Unpublished(Vec::new()));
-        let resumed = clear(&leftover, &git_dir, keeping).expect("cleared");
+        let resumed = clear(&leftover, &git_dir, keeping, Extent::default()).expect("cleared");
         assert_eq!(matches!(resumed, Resumed::Transfer(_)), stays, "{size} {took} {keeping:?}");
         drop(resumed);
         if stays {
@@ -173,8 +173,14 @@ fn sets_packs_aside_that_are_worth_it() {
             assert!(git_dir.join(TRANSFER).join("pack/tmp_pack_1").exists());
             // The next run finds them however small they are.
             assert_eq!(found(root.path()), Some(Leftover::Unpublished(Vec::new())));
-            let resumed = clear(&leftover, &git_dir, Keeping::Large).expect("cleared");
+            let resumed = clear(&leftover, &git_dir, Keeping::Large, Extent::default()).expect("cleared");
             assert!(matches!(resumed, Resumed::Transfer(_)));
+            drop(resumed);
+            // Another part of the source was asked for.
+            let leftover = found(root.path()).expect("a killed clone");
+            let shallow = Extent { is_shallow: true, ..Extent::default() };
+            let resumed = clear(&leftover, &git_dir, Keeping::All, shallow).expect("cleared");
+            assert!(matches!(resumed, Resumed::Nothing) && !git_dir.exists());
         } else {
             assert!(!git_dir.exists());
         }

@@ -67,13 +67,13 @@ impl Prepared {
         interrupt: &AtomicBool,
     ) -> Result<Cloned, Error> {
         let destination = &self.destination;
-        let resumed = resume::clear(&destination.leftover, &destination.git_dir, keeping)?;
+        let resumed = resume::clear(&destination.leftover, &destination.git_dir, keeping, self.extent())?;
         let begin = Event::Begin { directory: destination.directory.as_bstr(), bare: self.options.bare };
         // Until the skeleton has a marker of its own, this lock keeps others away.
         let before = match resumed {
             resume::Resumed::Worktree(claim) => {
                 events(begin);
-                return self.resumed(claim);
+                return self.resumed(claim, interrupt);
             }
             resume::Resumed::Transfer(claim) => Some(claim),
             resume::Resumed::Nothing => None,
@@ -324,8 +324,10 @@ impl Prepared {
     }
 
     /// Resumes a clone that lacks only files of its worktree.
-    fn resumed(&self, claim: resume::Claim) -> Result<Cloned, Error> {
+    fn resumed(&self, claim: resume::Claim, interrupt: &AtomicBool) -> Result<Cloned, Error> {
         let repo = self.open(false)?;
+        salvage::keep_promised(&repo, &self.destination.git_dir, interrupt)?;
+        let claim = resume::take_over(&self.destination.git_dir, claim)?;
         let worktree = match repo.head()? {
             _ if self.options.no_checkout => Worktree::None,
             repo::Head::Branch { oid, .. } => Worktree::Branch(oid),

@@ -125,16 +125,19 @@ pub(super) fn fetch(
     if let Some(repo) = wanted.bundled.filter(|_| wanted.base.is_some()) {
         return seeding::move_boundary(repo, &shallow, &deepened, wanted);
     }
-    if !shallow.is_empty() {
-        let path = wanted.git_dir.join("shallow");
-        let content: String = shallow.iter().map(|oid| format!("{oid}\n")).collect();
-        wanted
-            .shared
-            .create_new(&path, 0o666)
-            .and_then(|mut file| io::Write::write_all(&mut file, content.as_bytes()))
-            .map_err(io_error("write", &path))?;
+    write_shallow(&shallow, wanted)
+}
+
+/// Writes the commits at which the history ends, if there are some.
+pub(super) fn write_shallow(ends: &[ObjectId], wanted: &Wanted<'_>) -> Result<(), Error> {
+    if ends.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let path = wanted.git_dir.join("shallow");
+    let content: String = ends.iter().map(|oid| format!("{oid}\n")).collect();
+    let file = wanted.shared.create_new(&path, 0o666);
+    let written = file.and_then(|mut file| io::Write::write_all(&mut file, content.as_bytes()));
+    written.map_err(io_error("write", &path))
 }
 
 /// Lets a remote helper write the objects.
@@ -193,7 +196,7 @@ impl Negotiator for Tips {
 
 /// Returns the content of a pack's `.promisor` file: the refs for which a filtered pack was sent.
 /// Returns `None` without a filter.
-fn promisor_content(wanted: &Wanted<'_>) -> Option<Vec<u8>> {
+pub(super) fn promisor_content(wanted: &Wanted<'_>) -> Option<Vec<u8>> {
     wanted.limits.filter.as_ref()?;
     let mut refs: Vec<_> = wanted.selection.mapped.iter().map(|mapped| &mapped.theirs).collect();
     refs.sort_by(|left, right| left.name.cmp(&right.name));

@@ -49,7 +49,7 @@ pub(super) struct Wanted<'a> {
 pub(super) enum Purpose<'a> {
     /// A clone of this source, which the marker of the unfinished clone names. HEAD names no branch
     /// until refs are published.
-    Clone { url: &'a BStr },
+    Clone { url: &'a BStr, extent: resume::Extent },
     /// An empty repository, whose HEAD names this branch (full name).
     Init { branch: &'a BStr },
 }
@@ -152,8 +152,8 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error
     let mut notices = Vec::new();
     by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
     let (claim, head, dirs): (_, _, &[&str]) = match wanted.purpose {
-        Purpose::Clone { url } => {
-            let claim = resume::mark(assembly, url).map_err(io_error("mark", assembly))?;
+        Purpose::Clone { url, extent } => {
+            let claim = resume::mark(assembly, url, extent).map_err(io_error("mark", assembly))?;
             (Some(claim), BStr::new(resume::UNPUBLISHED), &["objects"])
         }
         Purpose::Init { branch } => (None, branch, &["objects", "objects/pack", "objects/info"]),

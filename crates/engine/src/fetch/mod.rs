@@ -164,6 +164,8 @@ pub struct Options {
     pub progress: bool,
     /// Suppress messages about the remote's HEAD.
     pub quiet: bool,
+    /// Leave a partial pack in its temporary file.
+    pub keeps_partial: bool,
 }
 
 /// The result of a fetch.

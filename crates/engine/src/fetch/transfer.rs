@@ -417,7 +417,7 @@ impl<'a> Transfer<'a> {
                 Line::Error(text) => events(Event::Error(text.as_bstr())),
                 Line::Warning(text) => events(Event::Warning(text.as_bstr())),
             },
-            keeps_partial: false,
+            keeps_partial: self.options.keeps_partial,
         };
         Ok(incoming::store_pack(stream, &store_options)?)
     }

@@ -26,11 +26,13 @@ pub struct Salvaged {
 }
 
 /// Publishes the beginning of the pack in `path`, a file in the directory of `target`. The file is
-/// renamed. If it contains no complete object, it is removed and the result is `None`.
+/// renamed. `promisor` is the content of its `.promisor` file. If the pack contains no complete
+/// object, it is removed and the result is `None`.
 pub fn salvage(
     path: &Path,
     target: Target<'_>,
     finish: &FinishOptions,
+    promisor: Option<Vec<u8>>,
     options: &Options<'_>,
 ) -> Result<Option<Salvaged>, Error> {
     let failed = |what| move |source| Error::Io { what, path: path.to_owned(), source };
@@ -56,6 +58,10 @@ pub fn salvage(
     }
     let (end, objects, first_commits) = (pack.end(), pack.count(), pack.first_commits(FIRST));
     let staged = Staged::take_over(target, path, end, objects)?;
-    staged.finish(&pack.finish()?, finish)?.publish()?;
+    let mut complete = staged.finish(&pack.finish()?, finish)?;
+    if let Some(content) = promisor {
+        complete.mark("promisor", content);
+    }
+    complete.publish()?;
     Ok(Some(Salvaged { objects, first_commits }))
 }

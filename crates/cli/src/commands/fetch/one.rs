@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     session::{
-        hooks, packets,
+        hooks,
+        invocation::Program,
+        packets,
         receiving::{self, Display},
     },
     term::{console, failure::Failure, progress},
@@ -69,6 +71,7 @@ impl FetchContext<'_> {
             connect: self.connect(remote),
             progress: self.shows_progress(),
             quiet: self.request.verbosity < 0,
+            keeps_partial: self.is_part_of_a_resumable_clone(),
             ..Options::default()
         };
         self.with_context(remote, |context, reporter| {
@@ -76,6 +79,12 @@ impl FetchContext<'_> {
             reporter.finish();
             done.map_err(|error| report::failure(self.run, error))
         })
+    }
+
+    /// Returns true if the same clone command can resume this fetch after an interruption.
+    fn is_part_of_a_resumable_clone(&self) -> bool {
+        let is_off = matches!(self.repo.config_bool("sapwood.resumableClone"), Ok(Some(false)));
+        self.run.program == Program::Sapwood && !is_off && engine::clone::is_ours(self.repo.git_dir())
     }
 
     /// `--negotiate-only`: prints the common commits.
@@ -192,6 +201,7 @@ impl FetchContext<'_> {
             connect: self.connect(remote),
             progress: self.shows_progress(),
             quiet: request.verbosity < 0,
+            keeps_partial: false,
         })
     }
 

@@ -82,7 +82,8 @@ impl<'a> Scene<'a> {
         self.proxy.once(Fault::Cut, (whole as f64 * part) as u64);
         let run = self.run(keeping, more);
         assert!(run.code == 128 && !self.proxy.is_troubled(), "{}", run.stderr);
-        let is_kept = ["sapwood-clone", ".git/sapwood-clone"].iter().any(|name| self.copy().exists(name));
+        let is_kept =
+            ["sapwood-transfer", ".git/sapwood-transfer"].iter().any(|name| self.copy().exists(name));
         assert_eq!(run.stderr.to_string().contains("info: the objects that came are kept"), is_kept);
     }
 
@@ -109,31 +110,52 @@ fn files(copy: &Repo<'_>) -> Vec<(bstr::BString, (u32, bstr::BString))> {
 
 #[test]
 fn clones_resume_after_a_cut() {
+    resume_after_cuts(&[], if full() { 50 } else { 2 });
+}
+
+#[test]
+fn shallow_clones_resume_after_a_cut() {
+    resume_after_cuts(&["--depth=1"], if full() { 25 } else { 2 });
+    resume_after_cuts(&["--depth=9", "--no-single-branch"], if full() { 25 } else { 2 });
+}
+
+#[test]
+fn partial_clones_resume_after_a_cut() {
+    resume_after_cuts(&["--filter=blob:none"], if full() { 25 } else { 2 });
+    resume_after_cuts(&["--filter=blob:none", "--depth=9"], if full() { 25 } else { 1 });
+}
+
+#[test]
+fn checked_clones_resume_after_a_cut() {
+    resume_after_cuts(&["-c", "transfer.fsckObjects=true"], if full() { 25 } else { 2 });
+}
+
+/// Clones are cut by the network and killed in turn.
+fn resume_after_cuts(more: &[&str], rounds: u32) {
     let sandbox = Sandbox::new();
     // The line is slow enough to kill the clone during the transfer.
     let scene = Scene::new(&sandbox, Some(2_000_000));
     let (root, copy) = (sandbox.repo(""), scene.copy());
-    let whole = scene.finish(ALWAYS, &[], "undisturbed");
+    let whole = scene.finish(ALWAYS, more, "undisturbed");
     let took = whole as f64 / 2e6;
     let expected = (seen(&copy), files(&copy));
     let mut random = Random::new(4);
     let mut kept = 0;
-    let rounds = if full() { 50 } else { 2 };
     for round in 0..2 * rounds {
         scene.clear();
         let before = scene.proxy.delivered();
         let part = (random.next() % 1000) as f64 / 1000.0;
         let context = if round % 2 == 0 {
-            scene.cut(ALWAYS, &[], (whole, part));
-            format!("round {round}, cut at {part} of {whole} bytes")
+            scene.cut(ALWAYS, more, (whole, part));
+            format!("{more:?}, round {round}, cut at {part} of {whole} bytes")
         } else {
             let delay = Duration::from_secs_f64(took * part);
-            kill_after(&root, &scene.args(ALWAYS, &[]), delay);
-            format!("round {round}, killed after {delay:?}")
+            kill_after(&root, &scene.args(ALWAYS, more), delay);
+            format!("{more:?}, round {round}, killed after {delay:?}")
         };
         kept += u32::from(copy.exists(".git/sapwood-clone"));
         if !copy.exists(".git") || copy.exists(".git/sapwood-clone") {
-            scene.finish(ALWAYS, &[], &context);
+            scene.finish(ALWAYS, more, &context);
         }
         let asked = scene.proxy.delivered() - before;
         assert!(asked <= whole + whole / 4, "{context}: {asked} bytes came");
@@ -141,6 +163,26 @@ fn clones_resume_after_a_cut() {
         assert!((seen(&copy), files(&copy)) == expected, "{context}: {:?}", files(&copy));
     }
     assert!(kept >= rounds, "only {kept} clones were cut");
+}
+
+/// The flawed file may come before the cut or after it, and with or without the tree that names it.
+#[test]
+fn flaws_are_found_when_a_checked_clone_resumes() {
+    let sandbox = Sandbox::new();
+    let scene = Scene::new(&sandbox, None);
+    let source = sandbox.repo("served/source");
+    source.write(".gitmodules", "[submodule \"../x\"]\n\tpath = x\n\turl = https://example.org/x\n");
+    source.commit("a name that leads out of its directory");
+    let whole = scene.finish(ALWAYS, &[], "unchecked");
+    let checked = ["-c", "transfer.fsckObjects=true"];
+    for part in [0.3, 0.6, 0.95] {
+        scene.cut(ALWAYS, &checked, (whole, part));
+        assert!(scene.copy().exists(".git/sapwood-transfer"), "{part}");
+        let run = scene.run(ALWAYS, &checked);
+        assert_eq!(run.code, 128, "{part}: {}", run.stderr);
+        assert!(run.stderr.to_string().contains("gitmodulesName"), "{part}: {}", run.stderr);
+        assert_eq!(tree(&scene.copy().path).len(), 0, "{part}");
+    }
 }
 
 /// Transfers are cut in the first blobs, in the last ones, and twice.
@@ -182,9 +224,13 @@ fn keeps_interrupted_clones_as_configured() {
     // A cut before the first byte leaves no files.
     scene.cut(ALWAYS, &[], (whole, 0.0));
     assert!(!sandbox.repo("").exists("copy"));
-    // A shallow clone is not resumed.
-    scene.cut(ALWAYS, &["--depth=14"], (whole, 0.6));
+    // The names of objects do not tell which ones this filter leaves out.
+    scene.cut(ALWAYS, &["--filter=blob:limit=100k"], (whole, 0.6));
     assert!(!sandbox.repo("").exists("copy"));
+    // A shallow clone has no use for the beginning of a complete one.
+    scene.cut(ALWAYS, &[], (whole, 0.6));
+    let came = scene.finish(ALWAYS, &["--depth=1"], "another extent");
+    assert!(came >= whole * 3 / 4, "{came} of {whole}");
     // A failure before the connection is established does not discard the partial transfer.
     scene.cut(ALWAYS, &[], (whole, 0.9));
     scene.proxy.once(Fault::Cut, 0);

@@ -1,7 +1,7 @@
 //! The commits that refs lead to, as far as they are here.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -26,6 +26,13 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Returns the tips that are commits and that are here.
+    pub(super) fn present(&self, tips: &[ObjectId]) -> Vec<ObjectId> {
+        let state = |tip| Some(self.graph.nodes[*self.graph.numbers.get(tip)? as usize].state);
+        let present = tips.iter().filter(|tip| state(*tip) == Some(State::Commit));
+        present.copied().take(OFFERS).collect()
+    }
+
     /// Returns true if the tips lead to an object. Only for a walk without leads.
     pub(super) fn reaches(&self, oid: &ObjectId) -> bool {
         self.graph.numbers.contains_key(oid)
@@ -34,6 +41,8 @@ impl Found {
 
 #[derive(Default)]
 struct Graph {
+    /// Commits whose parents are not looked at.
+    ends: HashSet<ObjectId>,
     numbers: HashMap<ObjectId, u32>,
     nodes: Vec<Node>,
 }
@@ -85,7 +94,9 @@ impl Graph {
                     Kind::Commit => {
                         let links = Links::parse(oid.kind(), data).ok_or(Error::Incomplete)?;
                         take_tree(links.tree);
-                        names = links.parents.into_iter().map(|parent| self.add(parent)).collect();
+                        if !self.ends.contains(&oid) {
+                            names = links.parents.into_iter().map(|parent| self.add(parent)).collect();
+                        }
                         State::Commit
                     }
                     Kind::Tag => {
@@ -133,14 +144,23 @@ impl Graph {
     }
 }
 
-/// Walks from `tips`. If something is missing, `leads` help to find history that is complete.
+/// The history to walk.
+#[derive(Clone, Copy)]
+pub(super) struct History<'a> {
+    pub(super) tips: &'a [ObjectId],
+    /// The commits at which it ends.
+    pub(super) ends: &'a [ObjectId],
+}
+
+/// Walks the history. If something is missing, `leads` help to find history that is complete.
 pub(super) fn walk(
     objects: &Objects,
-    tips: &[ObjectId],
+    History { tips, ends }: History<'_>,
     leads: &[ObjectId],
     interrupt: &AtomicBool,
 ) -> Result<Found, Error> {
-    let (mut graph, mut roots) = (Graph::default(), Vec::new());
+    let mut graph = Graph { ends: ends.iter().copied().collect(), ..Graph::default() };
+    let mut roots = Vec::new();
     tips.iter().for_each(|tip| {
         graph.add(*tip);
     });

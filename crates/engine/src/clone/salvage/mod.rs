@@ -4,15 +4,18 @@
 //! here. A server that does not send what it is asked for by name ends the clone.
 //!
 //! Order: the packs of the interrupted run are set aside in [`TRANSFER`], which no reader looks
-//! into. Each that broke off becomes a pack of its whole objects. A walk from the refs finds the
-//! missing commits (`commits`), then the missing trees and blobs (`trees`). They are asked for by
-//! name (`request`), in batches, each of which stays as a pack. At the end the directory takes the
-//! place of `objects/pack`.
+//! into. Each that broke off becomes a pack of its whole objects. The server is asked where a
+//! shallow history ends. A walk from the refs finds the missing commits (`commits`), then the
+//! missing trees and blobs (`trees`). They are asked for by name (`request`), in batches, each of
+//! which stays as a pack. Objects are checked when all are there (`checked`). At the end the
+//! directory takes the place of `objects/pack`.
 //!
 //! If what came is worth less than the questions, or the server does not answer them, it is
 //! dropped, and the transfer begins anew.
 
+mod checked;
 mod commits;
+mod promised;
 mod request;
 mod trees;
 
@@ -31,8 +34,9 @@ use repo::{
 use store::Components;
 use sys::by_path;
 
+pub(super) use self::promised::keep_promised;
 use self::{
-    commits::Found,
+    commits::{Found, History},
     request::{Answer, BATCH, Requests},
     trees::{Job, Missing, Walk},
 };
@@ -40,6 +44,7 @@ use super::{
     Event,
     objects::{Error, Wanted, io_error},
     resume,
+    server::promisor_content,
 };
 use crate::{
     checkout::Workers,
@@ -48,6 +53,9 @@ use crate::{
 
 /// The directory of the packs that are set aside, in the Git directory.
 pub(super) const TRANSFER: &str = "sapwood-transfer";
+
+/// The only filter with which a transfer is resumed: the names of objects tell what it leaves out.
+pub(super) const FILTER: &str = "blob:none";
 
 /// A transfer with fewer bytes is sooner repeated than resumed, unless it took long.
 const LARGE: u64 = 8 << 20;
@@ -68,8 +76,8 @@ pub(super) enum Keeping {
 
 /// How a resumed transfer ended.
 pub(super) enum Outcome {
-    /// All objects are here.
-    Finished,
+    /// All objects are here. The history ends at these commits.
+    Finished(Vec<ObjectId>),
     /// The transfer has to begin anew, over this connection if it still is of use.
     Useless(Option<Connection>),
 }
@@ -167,9 +175,11 @@ pub(super) fn go_on(
     };
     let can_omit = connection.has(Feature::Filter);
     let mut requests = Requests::new(connection, &transfer, wanted, events, interrupt);
-    let answer = complete(&mut requests, &leads, can_omit)?;
-    match answer {
-        Answer::Came => Ok(Outcome::Finished),
+    match complete(&mut requests, &leads, can_omit)? {
+        Answer::Came => {
+            checked::check(&transfer, wanted, events, interrupt)?;
+            Ok(Outcome::Finished(requests.ends))
+        }
         Answer::Refused => Ok(Outcome::Useless(requests.into_connection())),
     }
 }
@@ -192,7 +202,8 @@ fn salvage(
         let meter = indexing::Meter::default();
         let options = indexing::Options { meter: &meter, ..store_options.options() };
         let finish = wanted.pack_settings.finish();
-        match crate::indexing::salvage(&path, store_options.target(), &finish, &options) {
+        let promisor = store_options.promisor.clone();
+        match crate::indexing::salvage(&path, store_options.target(), &finish, promisor, &options) {
             Ok(None) => {}
             Ok(Some(salvaged)) => {
                 whole += 1;
@@ -222,7 +233,7 @@ fn tidied(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let packs = packs_in(directory)?;
     for (name, _) in by_path::list(directory)? {
         let path = directory.join(&name);
-        let is_beside = matches!(path.extension().and_then(OsStr::to_str), Some("idx" | "rev"))
+        let is_beside = matches!(path.extension().and_then(OsStr::to_str), Some("idx" | "rev" | "promisor"))
             && packs.contains(&path.with_extension("pack"));
         if !packs.contains(&path) && !is_beside {
             by_path::remove_file(&path)?;
@@ -244,7 +255,7 @@ fn store_options<'a>(
         fsync: wanted.fsync,
         shared: wanted.shared,
         existing: None,
-        promisor: None,
+        promisor: promisor_content(wanted),
         keep: None,
         interrupt,
         meter: wanted.receiving,
@@ -261,16 +272,24 @@ fn complete(requests: &mut Requests<'_>, leads: &[ObjectId], can_omit: bool) -> 
     let selection = requests.wanted.selection;
     let tips: Vec<ObjectId> = selection.mapped.iter().map(|mapped| mapped.theirs.oid).collect();
     let objects = requests.objects();
-    let mut found = commits::walk(&objects, &tips, leads, requests.interrupt)?;
+    let mut found = commits::walk(&objects, History { tips: &tips, ends: &[] }, leads, requests.interrupt)?;
     if !found.roots.iter().any(|tree| objects.contains_listed(tree)) {
         // Only commits came. They are less than the questions for all trees would cost.
         return Ok(Answer::Refused);
+    }
+    if requests.wanted.limits.deepens() {
+        if !can_omit || requests.ask_for_ends(&tips, &found.present(&tips))? == Answer::Refused {
+            return Ok(Answer::Refused);
+        }
+        let history = History { tips: &tips, ends: &requests.ends };
+        found = commits::walk(&requests.objects(), history, leads, requests.interrupt)?;
     }
     if !found.missing.is_empty() {
         if !can_omit || requests.ask(&found.missing, &found.complete, true)? == Answer::Refused {
             return Ok(Answer::Refused);
         }
-        found = commits::walk(&requests.objects(), &tips, &[], requests.interrupt)?;
+        let history = History { tips: &tips, ends: &requests.ends };
+        found = commits::walk(&requests.objects(), history, &[], requests.interrupt)?;
         if !found.missing.is_empty() {
             return Err(Error::Incomplete);
         }
@@ -283,7 +302,10 @@ fn complete(requests: &mut Requests<'_>, leads: &[ObjectId], can_omit: bool) -> 
     if trees(requests, &walk, jobs, can_omit)? == Answer::Refused {
         return Ok(Answer::Refused);
     }
-    requests.ask_all(&walk.into_missing_blobs())
+    match requests.wanted.limits.filter {
+        Some(_) if can_omit => Ok(Answer::Came),
+        _ => requests.ask_all(&walk.into_missing_blobs()),
+    }
 }
 
 /// Asks for the trees that are missing below `jobs`.

@@ -27,10 +27,22 @@ pub(super) enum Answer {
     Refused,
 }
 
+/// A request for objects.
+#[derive(Clone, Copy)]
+struct Query<'a> {
+    names: &'a [ObjectId],
+    haves: &'a [ObjectId],
+    /// The commits at which the history ends.
+    ends: &'a [ObjectId],
+    limits: &'a Limits,
+}
+
 /// A conversation.
 pub(super) struct Requests<'a> {
     pub(super) wanted: &'a Wanted<'a>,
     pub(super) interrupt: &'a AtomicBool,
+    /// The commits at which the history ends.
+    pub(super) ends: Vec<ObjectId>,
     connection: Option<Connection>,
     transfer: &'a Path,
     events: &'a (dyn Fn(Event<'_>) + Sync),
@@ -45,7 +57,9 @@ impl<'a> Requests<'a> {
         events: &'a (dyn Fn(Event<'_>) + Sync),
         interrupt: &'a AtomicBool,
     ) -> Requests<'a> {
-        Requests { wanted, interrupt, connection: Some(connection), transfer, events, has_answered: false }
+        let connection = Some(connection);
+        let (ends, has_answered) = (Vec::new(), false);
+        Requests { wanted, interrupt, ends, connection, transfer, events, has_answered }
     }
 
     /// Returns the objects that are here.
@@ -56,6 +70,12 @@ impl<'a> Requests<'a> {
     /// Returns the connection, unless an answer has ended it.
     pub(super) fn into_connection(self) -> Option<Connection> {
         self.connection
+    }
+
+    /// Asks where the history ends that is cut off, and for its commits. `haves` are tips that are
+    /// here: the server does not send them, nor what is before them.
+    pub(super) fn ask_for_ends(&mut self, tips: &[ObjectId], haves: &[ObjectId]) -> Result<Answer, Error> {
+        self.request(Query { names: tips, haves, ends: &[], limits: &omitting(self.wanted.limits.clone()) })
     }
 
     /// Asks for blobs in batches. See [`Requests::ask`].
@@ -70,7 +90,8 @@ impl<'a> Requests<'a> {
 
     /// Asks for trees, of which the server may leave some out. It is an error if none comes.
     pub(super) fn ask_for_some(&mut self, names: &[ObjectId]) -> Result<Answer, Error> {
-        let answer = self.request(names, &[], true)?;
+        let limits = omitting(Limits::default());
+        let answer = self.request(Query { names, haves: &[], ends: &[], limits: &limits })?;
         let objects = self.objects();
         match answer == Answer::Refused || names.iter().any(|name| objects.contains_listed(name)) {
             true => Ok(answer),
@@ -87,7 +108,12 @@ impl<'a> Requests<'a> {
         haves: &[ObjectId],
         omits: bool,
     ) -> Result<Answer, Error> {
-        let answer = self.request(names, haves, omits)?;
+        // Blobs lead to no history, and thousands of commits make a request too long.
+        let (limits, ends) = match omits {
+            true => (omitting(Limits::default()), self.ends.clone()),
+            false => Default::default(),
+        };
+        let answer = self.request(Query { names, haves, ends: &ends, limits: &limits })?;
         let objects = self.objects();
         match answer == Answer::Refused || names.iter().all(|name| objects.contains_listed(name)) {
             true => Ok(answer),
@@ -95,13 +121,13 @@ impl<'a> Requests<'a> {
         }
     }
 
-    fn request(&mut self, names: &[ObjectId], haves: &[ObjectId], omits: bool) -> Result<Answer, Error> {
+    fn request(&mut self, query: Query<'_>) -> Result<Answer, Error> {
+        let Query { names, haves, ends, limits } = query;
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(incoming::Error::Interrupted.into());
         }
         let (events, wanted) = (self.events, self.wanted);
         let texts = |text: &[u8]| events(Event::Remote(text));
-        let limits = Limits { filter: omits.then(|| "tree:0".into()), ..Limits::default() };
         let (mut tips, mut is_second);
         is_second = false;
         let stream = loop {
@@ -111,8 +137,8 @@ impl<'a> Requests<'a> {
                 wants: names,
                 want_refs: &[],
                 negotiator: &mut tips,
-                shallow: &[],
-                limits: &limits,
+                shallow: ends,
+                limits,
                 include_tags: false,
                 thin_pack: false,
                 progress: false,
@@ -131,7 +157,9 @@ impl<'a> Requests<'a> {
                 Err(error) => return Err(error.into()),
             }
         };
-        if !stream.shallow().is_empty() {
+        if limits.deepens() {
+            self.ends = stream.shallow().to_vec();
+        } else if !stream.shallow().is_empty() {
             return Ok(Answer::Refused);
         }
         self.has_answered = true;
@@ -149,6 +177,11 @@ impl<'a> Requests<'a> {
         (self.events)(Event::Received);
         Ok(Answer::Came)
     }
+}
+
+/// Adds the filter that leaves out every tree and blob that is not named.
+fn omitting(limits: Limits) -> Limits {
+    Limits { filter: Some("tree:0".into()), ..limits }
 }
 
 fn is_hang_up(error: &wire::Error) -> bool {

@@ -177,7 +177,7 @@ pub fn store_pack(stream: &mut dyn Read, store_options: &StoreOptions<'_>) -> Re
     }
 }
 
-fn refused(store_options: &StoreOptions<'_>, program: Program, cause: super::Error) -> Error {
+pub(crate) fn refused(store_options: &StoreOptions<'_>, program: Program, cause: super::Error) -> Error {
     match cause {
         super::Error::Pack(indexing::Error::Interrupted) => Error::Interrupted,
         _ if store_options.interrupt.load(Ordering::Relaxed) => Error::Interrupted,
