@@ -47,6 +47,12 @@ impl Tool {
         }
         let mut all: Vec<&str> = settings.iter().flat_map(|setting| ["-c", setting.as_str()]).collect();
         all.extend(words.iter().map(String::as_str));
-        Ok(Invocation::new(program, &all, cwd))
+        let ca_file = settings.iter().find_map(|setting| setting.strip_prefix("http.sslCAInfo="));
+        // A gix without libcurl takes the certificates from this variable.
+        let outside = match ca_file {
+            Some(path) if self == Tool::Gix => vec!["/usr/bin/env".into(), format!("SSL_CERT_FILE={path}")],
+            _ => Vec::new(),
+        };
+        Ok(Invocation { outside, ..Invocation::new(program, &all, cwd) })
     }
 }
