@@ -16,7 +16,7 @@ test *args:
 
 # the transition matrix and the walks of the bundles, whole
 conformance:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- matrix walk trees
+    SAPWOOD_TEST_FULL=1 .ci/test --release -- matrix walk trees
 
 # Git's own test suite with the real git and with sapwood's in its place; the core slice, or what is asked for
 referee *args:
@@ -28,48 +28,48 @@ clients *args:
 
 # 10,800 random edits under every cache and monitor, Git asked after each
 edits:
-    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- edits
+    SAPWOOD_TEST_FULL=1 .ci/test -- edits
 
 # 3,000 random environments (variables, settings in every scope, current directories), each command beside Git
 environments:
-    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- environments
+    SAPWOOD_TEST_FULL=1 .ci/test -- environments
 
 # killed at 100 random moments of a clone and of a switch, and before every call of a switch with submodules
 crash:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- killed
+    SAPWOOD_TEST_FULL=1 .ci/test --release -- killed
 
 # 5,000 random edits on each backend of a workspace, beside an ordinary worktree (needs root: mounts)
 workspace-edits:
-    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- workspace::random
+    SAPWOOD_TEST_FULL=1 .ci/test -- workspace::random
 
 # clones with a base, killed at 100 random moments and finished by the same command
 base-crash:
-    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- clone_base::a_killed
+    SAPWOOD_TEST_FULL=1 .ci/test -- clone_base::a_killed
 
 # killed at 50 random moments of each command of workspaces, then rebooted (needs root: mounts)
 workspace-crash:
-    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- workspace::killed
+    SAPWOOD_TEST_FULL=1 .ci/test -- workspace::killed
 
 # hostile servers beside Git, and clones and fetches that are cut or killed at 50 moments
 wire:
-    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- hostile_servers cuts
+    SAPWOOD_TEST_FULL=1 .ci/test -- hostile_servers cuts
 
 # every operation of clone, checkout, switch and reset fails in every way (needs FUSE)
 faults:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- faults
+    SAPWOOD_TEST_FULL=1 .ci/test --release -- faults
 
 # the power fails at every change of the disk while something is recorded, and every operation of it fails (needs FUSE)
 power:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- power:: recording
+    SAPWOOD_TEST_FULL=1 .ci/test --release -- power:: recording
 
 # fifty writers, a fold, gc and maintenance in one repository, killed at random for two minutes
 writers:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- writers --nocapture
+    SAPWOOD_TEST_FULL=1 .ci/test --release -- writers --nocapture
 
 # wildcards, compared with Git's matcher: 10 million answers
 wildmatch:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -p format -- wildmatch --nocapture
-    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- patterns --nocapture
+    SAPWOOD_TEST_FULL=1 .ci/test --release -- wildmatch --nocapture
+    SAPWOOD_TEST_FULL=1 .ci/test --release -- patterns --nocapture
 
 # the fuzz targets compile
 fuzz-check:
