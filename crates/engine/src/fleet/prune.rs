@@ -157,7 +157,7 @@ fn is_young(remote: &Remote, stored: &StoredRecord, options: &Options) -> Result
             None => return Ok(false),
         },
     };
-    Ok(age <= options.grace)
+    Ok(age < options.grace)
 }
 
 fn read(remote: &Remote, stored: &StoredRecord) -> Result<Option<Manifest>, Error> {

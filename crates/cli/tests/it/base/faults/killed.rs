@@ -1,6 +1,7 @@
 //! Commands that are killed, interrupted, or run beside others.
 
 use std::{
+    fs,
     os::unix::process::ExitStatusExt as _,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -155,8 +156,17 @@ fn a_signal_is_the_exit_status() {
     let scene = Scene::new();
     scene.fleet.origin().write("big", testkit::noise(64 << 20, 1));
     scene.fleet.origin().commit("big");
+    let bases = scene.fleet.bases("origin");
+    scene.fleet.origin().git(&["config", "sapwood.baseDir", bases.to_str().expect("a plain name")]);
     let mut child = start(&scene.fleet.origin(), &["push", "-q", "--no-mount", &scene.remote()]);
-    std::thread::sleep(Duration::from_millis(600));
+    let is_sending = || {
+        let entries = fs::read_dir(&bases).into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| entry.file_name().as_encoded_bytes().starts_with(b".transfer-"))
+    };
+    while !is_sending() {
+        assert!(child.try_wait().expect("a child").is_none(), "the push ended without a transfer");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     signal(&child, "-INT");
     assert_eq!(child.wait().expect("a child").signal(), Some(2));
     assert!(!scene.manifest(&scene.head()).exists());
