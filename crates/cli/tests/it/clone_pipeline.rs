@@ -101,8 +101,10 @@ fn a_killed_pipelined_clone_is_finished_by_the_same_command() {
         let mut child = command.spawn().expect("started");
         thread::sleep(took * part / 10);
         let _ = child.kill();
-        let is_done = child.wait().expect("ended").success();
-        if !is_done {
+        child.wait().expect("ended");
+        // A clone without its marker is complete, whatever the exit status is.
+        let git_dir = sandbox.path().join("ours/.git");
+        if !git_dir.exists() || git_dir.join("sapwood-clone").exists() {
             let run = top.run(Path::new(SAPWOOD), &args);
             assert_eq!((run.code, run.stderr.to_string()), (0, String::new()), "killed at {part}/10");
         }

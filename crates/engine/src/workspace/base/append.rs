@@ -315,7 +315,9 @@ mod tests {
     }
 
     fn stored(dir: &Path, content: Content) -> Vec<u8> {
-        let file = by_path::open(&data_file(dir, 1)).expect("opened");
+        let blobs = Blobs::open(dir, &[], HashKind::Sha1).expect("opened");
+        let path = blobs.dir.join(&blobs.files[content.file as usize].path);
+        let file = by_path::open(&path).expect("opened");
         let mut bytes = vec![0; content.size as usize];
         file.read_exact_at(&mut bytes, u64::from(content.block) * BLOCK).expect("read");
         bytes
@@ -404,9 +406,13 @@ mod tests {
         let places = [&b"before"[..], b"one", b"other"].map(|bytes| blobs.find(&oid(bytes)).expect("found"));
         assert_eq!(places.map(|content| content.file), [0, 0, 1]);
         assert_eq!(stored(dir.path(), places[1]), b"one");
-        // Both are free again.
-        add(dir.path(), &[b"after"]);
-        assert_eq!(generations(dir.path()).expect("listed"), [1, 2]);
+        // Both are free again. A child that another test forks may hold a lock until it executes.
+        let mut contents = (0..100_u8).map(|number| [number; 7]);
+        assert!(contents.any(|content| {
+            let before = generations(dir.path()).expect("listed");
+            add(dir.path(), &[&content]);
+            generations(dir.path()).expect("listed") == before
+        }));
     }
 
     #[test]
