@@ -56,7 +56,8 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             recurse_submodules,
         )
         .native(Both),
-        Opt::new("--recursive[=<pathspec>]", "alias of --recurse-submodules", recurse_submodules),
+        Opt::new("--recursive[=<pathspec>]", "alias of --recurse-submodules", recurse_submodules)
+            .native(Both),
         Opt::text("-j, --jobs <n>", "number of submodules cloned in parallel", |request: &mut Request| {
             &mut request.submodules.jobs
         })
