@@ -263,7 +263,7 @@ fn killed(fleet: &Fleet, options: &[&str], slice: usize) {
         let is_left = |path: &std::path::PathBuf| {
             let path = path.to_string_lossy();
             [".transfer-", ".clone-", "/.new-", ".lock"].iter().any(|word| path.contains(word))
-                && !path.ends_with("/.transfers")
+                && !path.ends_with("/.scratch-lock")
         };
         assert_eq!(left.filter(is_left).collect::<Vec<_>>(), Vec::<std::path::PathBuf>::new(), "{context}");
         if is_workspace {

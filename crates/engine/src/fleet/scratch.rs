@@ -26,7 +26,7 @@ const PREFIX: &str = ".transfer-";
 
 /// The file that a process locks while it makes such a directory or removes abandoned ones. Else
 /// another process could take a directory for abandoned before its lock is held.
-const GUARD: &str = ".transfers";
+const GUARD: &str = ".scratch-lock";
 
 impl Scratch {
     pub(super) fn create(context: &Context<'_>) -> Result<Scratch, Error> {

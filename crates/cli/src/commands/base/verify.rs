@@ -46,7 +46,8 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let flaw = match read(&site, &request, commit)? {
         Ok(report) if request.json => {
             print_json(&json!({
-                "commit": commit.to_string(), "flaw": null, "contents": report.contents, "bytes": report.bytes,
+                "commit": commit.to_string(), "flaw": null,
+                "contents": report.contents, "bytes": report.bytes,
             }));
             return Ok(0);
         }

@@ -13,7 +13,7 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use sys::{by_path, mount::Unmount};
+use sys::{File, by_path, mount::Unmount};
 
 use super::{
     Base, Bases, Error, Kind,
@@ -61,11 +61,7 @@ impl Bases {
         act: Act,
         interrupt: &AtomicBool,
     ) -> Result<Freed, Error> {
-        if !self.is_there()? {
-            return Ok(Freed::default());
-        }
-        let _transfers = self.lock_transfers(shared, interrupt)?;
-        let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
+        let Some(_locks) = self.lock_to_remove(shared, interrupt)? else { return Ok(Freed::default()) };
         let users = self.users()?;
         let mut removed = Vec::new();
         let mut kept = Vec::new();
@@ -90,21 +86,28 @@ impl Bases {
         act: Act,
         interrupt: &AtomicBool,
     ) -> Result<Freed, Error> {
-        if !self.is_there()? {
-            return Ok(Freed::default());
-        }
-        let _transfers = self.lock_transfers(shared, interrupt)?;
-        let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
+        let Some(_locks) = self.lock_to_remove(shared, interrupt)? else { return Ok(Freed::default()) };
         if act == Act::Remove {
             self.remove_staged();
         }
         self.collect(&self.own()?, act)
     }
 
-    fn is_there(&self) -> Result<bool, Error> {
+    /// Takes the locks against importers and builders. Returns `None` if the directory does not
+    /// exist.
+    fn lock_to_remove(
+        &self,
+        shared: store::SharedRepository,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<[File; 2]>, Error> {
         let stat = by_path::stat_followed(&self.dir);
         let failed = |source| Error::Io { action: "examine", path: self.dir.clone(), source };
-        Ok(stat.map_err(failed)?.is_some())
+        if stat.map_err(failed)?.is_none() {
+            return Ok(None);
+        }
+        let transfers = self.lock_transfers(shared, interrupt)?;
+        let lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
+        Ok(Some([transfers, lock]))
     }
 
     pub(super) fn unlocked(&self, source: std::io::Error) -> Error {
