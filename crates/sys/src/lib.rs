@@ -63,7 +63,7 @@ pub use limits::{
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
-pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of};
+pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of, mounts_on};
 pub use mount_users::{other_namespaces, processes_in, users_of_mount};
 pub use positioned::punch_hole;
 pub use process::{

@@ -1,6 +1,7 @@
 //! The mounts in the namespace of a process. Source: `proc_pid_mountinfo(5)`.
 
 use std::{
+    collections::HashSet,
     ffi::OsString,
     fs, io,
     os::{
@@ -19,6 +20,8 @@ use crate::profile::{Phase, retried};
 pub struct Mount {
     /// The kernel's id of the mount. The kernel reuses ids after an unmount.
     pub id: u64,
+    /// The id of the mount that contains the mount point.
+    pub parent: u64,
     /// The mount point.
     pub point: PathBuf,
     /// The kernel's name for the file system's type: `overlay`, `erofs`, `fuse.sshfs`.
@@ -42,6 +45,12 @@ impl Mount {
         // descriptor as a plain path.
         let is_path = |given: OsString| Path::new(&given) == path || split_layers(given.as_bytes()) == [path];
         self.file_system == "overlay" && self.values("upperdir").any(is_path)
+    }
+
+    /// Returns the upper layer of an overlay.
+    pub fn upper_layer(&self) -> Option<PathBuf> {
+        let given = self.values("upperdir").next()?;
+        split_layers(given.as_bytes()).pop()
     }
 
     /// Returns the lower layers of an overlay, the topmost first. A path that contains a backslash
@@ -118,6 +127,24 @@ pub fn mount_id_of(file: impl AsFd) -> io::Result<u64> {
     Ok(id_at(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)?.0)
 }
 
+/// Returns the mounts that lie on the mount with this id, and those that lie on them, in the order
+/// of the table.
+pub fn mounts_on(mounts: &[Mount], id: u64) -> Vec<&Mount> {
+    let (mut on, mut size) = (HashSet::from([id]), 0);
+    // A mount that was moved precedes its parent in the table.
+    while size < on.len() {
+        size = on.len();
+        on.extend(
+            mounts
+                .iter()
+                .filter(|mount| on.contains(&mount.parent))
+                .map(|mount| mount.id)
+                .collect::<Vec<_>>(),
+        );
+    }
+    mounts.iter().filter(|mount| mount.id != id && on.contains(&mount.id)).collect()
+}
+
 fn id_at(dir: rustix::fd::BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<(u64, bool)> {
     let wanted = StatxFlags::MNT_ID;
     let found = retried(Phase::Stat, || rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted))?;
@@ -134,14 +161,16 @@ pub(crate) fn all_in(table: &[u8]) -> Vec<Mount> {
 
 fn parse(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&byte| byte == b' ');
-    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let point = unescaped(fields.nth(3)?);
+    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (id, parent) = (number()?, number()?);
+    let point = unescaped(fields.nth(2)?);
     let mut after = fields.skip_while(|field| *field != b"-").skip(1);
     let name = after.next()?;
     let source = after.next().unwrap_or_default();
     let options = after.next().unwrap_or_default();
     Some(Mount {
         id,
+        parent,
         point: OsString::from_vec(point).into(),
         file_system: String::from_utf8_lossy(name).into_owned(),
         source: OsString::from_vec(unescaped(source)),

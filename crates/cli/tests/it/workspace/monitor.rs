@@ -83,7 +83,7 @@ const CHANGES: &[&str] = &[
 ];
 
 /// A script that prints nothing if all results are equal. `$1` is the option of `status`.
-const COMPARE: &str = r#"
+pub(super) const COMPARE: &str = r#"
 dir=$(git rev-parse --absolute-git-dir)
 cp "$dir/index" "$dir/copy"
 GIT_INDEX_FILE="$dir/copy" git --no-optional-locks -c core.fsmonitor=false -c core.untrackedCache=false \
@@ -92,13 +92,13 @@ $2 status --porcelain $1 >"$dir/got" 2>&1
 diff "$dir/want" "$dir/got" || true
 "#;
 
-struct Watched {
-    place: Place,
+pub(super) struct Watched {
+    pub(super) place: Place,
     path: String,
 }
 
 impl Watched {
-    fn new(backend: &str) -> Watched {
+    pub(super) fn new(backend: &str) -> Watched {
         let place = Place::new();
         let repo = place.repo();
         for dir in ["", "a/", "a/b/", "a/b/c/", "d/", "e/f/"] {
@@ -128,13 +128,13 @@ impl Watched {
     }
 
     /// Runs a script in the root of the workspace.
-    fn inside(&self, script: &str, args: &[&str]) -> String {
+    pub(super) fn inside(&self, script: &str, args: &[&str]) -> String {
         let script = format!("PATH='{}'; {script}", self.path);
         self.place.done(&[&["exec", "w", "--", "sh", "-ec", &script, "sh"], args].concat())
     }
 
     /// Runs `change`, and compares the results.
-    fn compare(&self, untracked: &str, tool: &str, change: &str) {
+    pub(super) fn compare(&self, untracked: &str, tool: &str, change: &str) {
         let difference = self.inside(&format!("top=$PWD; {change}\n{COMPARE}"), &[untracked, tool]);
         assert_eq!(difference, "", "{tool} status {untracked} after {change}");
     }

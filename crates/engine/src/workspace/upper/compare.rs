@@ -5,6 +5,10 @@
 //! but not those of directories further down. So each directory whose untracked files may have
 //! changed is reported by a path in it (`probe`). sapwood itself also handles such paths.
 //!
+//! A mount inside the workspace hides a part of the layers. Whatever is below its mount point is
+//! reported each time, because nothing lists its changes. An index is shared by processes that see
+//! different mounts, so the mount points that the token's process saw are reported, too.
+//!
 //! A directory that was copied up differs only in the paths that are listed below it. Any other
 //! directory that appears, or that replaces an entry, is reported with everything below.
 
@@ -44,6 +48,9 @@ const PROBE: &str = ".sapwood-probe";
 /// Returns the paths to report. `worktree` is the mounted workspace.
 pub(super) fn changed(before: &List, now: &List, worktree: &Dir) -> Result<Vec<BString>, Unreportable> {
     let mut report = Report { paths: BTreeSet::new(), worktree };
+    for point in before.mounts.iter().chain(&now.mounts) {
+        report.mount_point(point.as_bstr())?;
+    }
     let (mut one, mut two) = (before.lines.iter().peekable(), now.lines.iter().peekable());
     loop {
         let order = match (one.peek(), two.peek()) {
@@ -128,6 +135,13 @@ impl Report<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Reports everything at a mount point: no list tells what changed below it, or what another
+    /// process saw there.
+    fn mount_point(&mut self, path: &BStr) -> Result<(), Unreportable> {
+        self.name(path);
+        self.directories_below(path)
     }
 
     /// Reports the path itself.

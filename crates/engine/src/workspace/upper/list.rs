@@ -11,6 +11,9 @@ use format::{HashKind, hash::Hasher};
 pub struct List {
     /// The frozen layers below the upper layer, from top to bottom.
     pub(super) layers: Vec<BString>,
+    /// The mount points inside the workspace whose files a status may report, sorted. They belong
+    /// to the view of one process: another mount namespace has others.
+    pub(super) mounts: Vec<BString>,
     pub(super) lines: Vec<Line>,
 }
 
@@ -74,7 +77,7 @@ pub enum Time {
     Unsettled,
 }
 
-const MAGIC: &[u8] = b"sapwood upper 1\n";
+const MAGIC: &[u8] = b"sapwood upper 2\n";
 
 impl List {
     /// Returns all paths, sorted.
@@ -93,8 +96,10 @@ impl List {
     /// path, the rest, and the fields as variable-length integers.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        put(&mut out, self.layers.len() as u64);
-        self.layers.iter().for_each(|layer| put_bytes(&mut out, layer));
+        for paths in [&self.layers, &self.mounts] {
+            put(&mut out, paths.len() as u64);
+            paths.iter().for_each(|path| put_bytes(&mut out, path));
+        }
         let mut before: &[u8] = b"";
         for line in &self.lines {
             let shared = line.path.iter().zip(before).take_while(|(one, two)| one == two).count();
@@ -118,10 +123,8 @@ impl List {
     /// Parses a serialized list. Returns `None` if the bytes are not a valid list.
     pub(super) fn parse(bytes: &[u8]) -> Option<List> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
-        let mut layers = Vec::new();
-        for _ in 0..take(&mut rest)? {
-            layers.push(take_bytes(&mut rest)?.into());
-        }
+        let layers = take_paths(&mut rest)?;
+        let mounts = take_paths(&mut rest)?;
         let mut lines: Vec<Line> = Vec::new();
         while !rest.is_empty() {
             let shared = usize::try_from(take(&mut rest)?).ok()?;
@@ -138,7 +141,7 @@ impl List {
             let ctime = (seconds, u32::try_from(take(&mut rest)?).ok()?);
             lines.push(Line { path, kind, ino, mode: u32::try_from(mode).ok()?, size, ctime, time });
         }
-        Some(List { layers, lines })
+        Some(List { layers, mounts, lines })
     }
 }
 
@@ -217,6 +220,14 @@ fn take_bytes<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(bytes)
 }
 
+fn take_paths(rest: &mut &[u8]) -> Option<Vec<BString>> {
+    let mut paths = Vec::new();
+    for _ in 0..take(rest)? {
+        paths.push(take_bytes(rest)?.into());
+    }
+    Some(paths)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +249,7 @@ mod tests {
         let redirected = Kind::Directory(Below::Redirected("/a b".into()));
         let list = List {
             layers: vec!["/frozen".into(), "".into()],
+            mounts: vec!["d/e".into()],
             lines: vec![
                 line("a", Kind::Directory(Below::Same)),
                 line("a/b", redirected),
@@ -254,6 +266,6 @@ mod tests {
                 assert!(part.lines.len() < 4);
             }
         }
-        assert_eq!(List::parse(b"sapwood upper 1\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), None);
+        assert_eq!(List::parse(b"sapwood upper 2\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), None);
     }
 }

@@ -19,7 +19,7 @@ mod snapshot;
 use std::{io, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use sys::Dir;
+use sys::{Dir, FileType, by_path};
 
 use super::{backend::Backend, record::Workspace};
 use crate::look::monitor::{Changes, Response};
@@ -141,8 +141,10 @@ pub fn respond(
     client: MonitorClient,
     prune: &mut dyn Prune,
 ) -> Result<Response, Error> {
-    mounted::check(layer, worktree)?;
-    let now = scan(layer, prune)?;
+    let inside = mounted::check(layer, worktree)?;
+    let mut now = scan(layer, prune)?;
+    now.mounts = inside;
+    now.mounts.retain(|point| !is_pruned(layer, worktree, point.as_ref(), prune));
     let previous = MonitorToken::parse(token, &layer.base);
     // Adding or removing a frozen layer changes files that the upper layer does not list. An empty
     // list is an exception, because the index of a base is written before its workspace gets frozen
@@ -164,12 +166,21 @@ pub fn respond(
     }
     Ok(match changes {
         Ok(paths) => {
-            Response { token: layer.store(&now, Some(previous), Listed::Yes), changes: Changes::To(paths) }
+            let previous = Some((previous, &before));
+            Response { token: layer.store(&now, previous, Listed::Yes), changes: Changes::To(paths) }
         }
         Err(_) => {
             Response { token: layer.store(&now, None, Listed::not_by(client)), changes: Changes::Unknown }
         }
     })
+}
+
+/// Returns true if no status reports a file below a mount point.
+fn is_pruned(layer: &Layer, worktree: &Dir, point: &BStr, prune: &mut dyn Prune) -> bool {
+    let is_directory = || {
+        worktree.stat(point).is_ok_and(|stat| stat.is_some_and(|stat| stat.file_type == FileType::Directory))
+    };
+    !layer.is_in_base(point) && is_directory() && prune.is_left_out(point)
 }
 
 /// The agreement of the client's lists of untracked files with the snapshot.
@@ -241,22 +252,28 @@ impl Layer {
         &self.lower[..self.lower.len().saturating_sub(base)]
     }
 
+    /// Returns true if the base contains a path.
+    fn is_in_base(&self, path: &BStr) -> bool {
+        let Some(files) = &self.base_files else { return false };
+        matches!(by_path::stat(&files.join(sys::os_str(path))), Ok(Some(_)))
+    }
+
     /// Stores a list and returns its token. If storing fails, the old token is returned, so that
     /// the next response repeats this one. Without an old token, the returned token has no
-    /// snapshot.
-    fn store(&self, list: &List, previous: Option<&MonitorToken>, listed: Listed) -> BString {
-        if list.lines.is_empty() && list.layers.is_empty() {
+    /// snapshot. The old token is useless too if its list has other mounts: their files were
+    /// examined now, and the next response must report them even if the mounts are gone by then.
+    fn store(&self, list: &List, previous: Option<(&MonitorToken, &List)>, listed: Listed) -> BString {
+        if *list == List::default() {
             return token_of(&self.base, EMPTY, listed);
         }
         let bytes = list.to_bytes();
         let name = list::name_of(&bytes);
-        let is_stored = previous.is_some_and(|previous| previous.snapshot == name)
-            || snapshot::store(&self.state, &name, &bytes, previous.map(|previous| &*previous.snapshot))
-                .is_ok();
+        let before = previous.map(|(token, _)| &*token.snapshot);
+        let is_stored = before == Some(&*name) || snapshot::store(&self.state, &name, &bytes, before).is_ok();
         match (is_stored, previous) {
             (true, _) => token_of(&self.base, &name, listed),
-            (false, Some(previous)) => previous.token.clone(),
-            (false, None) => token_of(&self.base, "none", listed),
+            (false, Some((token, before))) if before.mounts == list.mounts => token.token.clone(),
+            (false, _) => token_of(&self.base, "none", listed),
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Checks that a worktree is the mount of its workspace: the recorded upper layer on the recorded
-//! lower layers. Otherwise the upper layer does not contain the differences from the index.
+//! lower layers. Otherwise the upper layer does not contain the differences from the index. It does not
+//! contain those below a mount inside the workspace either, so these mount points are returned.
 
-use std::path::Path;
+use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
-use sys::{Dir, by_path};
+use bstr::BString;
+use sys::{Dir, Mount, by_path};
 
 use super::{Error, Form, Layer};
 
-/// Returns an error if the mount is not the recorded one, or if the base no longer exists. No file
-/// of the base is examined.
-pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<(), Error> {
+/// Returns the mount points inside the workspace that this process sees: files and directories,
+/// sorted, without those below another one. Returns an error if the mount is not the recorded one,
+/// or if the base no longer exists. No file of the base is examined.
+pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<Vec<BString>, Error> {
     let unknown = |source| Error::UnknownMount { dir: layer.dir.clone(), source };
     if let Some(record) = &layer.base_record
         && by_path::stat(record).map_err(unknown)?.is_none()
@@ -18,7 +21,7 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<(), Error> {
     }
     let id = sys::mount_id_of(worktree).map_err(unknown)?;
     let mounts = sys::mounts().map_err(unknown)?;
-    let Some(mount) = mounts.into_iter().find(|mount| mount.id == id) else {
+    let Some(mount) = mounts.iter().find(|mount| mount.id == id) else {
         return Err(Error::OtherMount { dir: layer.dir.clone(), what: "no mount".into() });
     };
     let other = |what: String| Error::OtherMount { dir: layer.dir.clone(), what };
@@ -31,7 +34,7 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<(), Error> {
     }
     if layer.form == Form::Fuse {
         // For FUSE mounts, the kernel does not report the layers.
-        return Ok(());
+        return Ok(inside(&mounts, mount));
     }
     let has_upper = mount.has_upper(&layer.upper)
         || by_path::canonical(&layer.upper).is_ok_and(|real| mount.has_upper(&real));
@@ -45,10 +48,48 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<(), Error> {
         let names: Vec<String> = lower.iter().map(|path| format!("'{}'", path.display())).collect();
         return Err(other(format!("an overlay on {}", names.join(", "))));
     }
-    Ok(())
+    Ok(inside(&mounts, mount))
+}
+
+/// Returns the mount points inside a mount, relative to it.
+fn inside(mounts: &[Mount], mount: &Mount) -> Vec<BString> {
+    let relative = |inner: &Mount| {
+        let path = inner.point.strip_prefix(&mount.point).ok()?.as_os_str().as_bytes();
+        (!path.is_empty()).then(|| BString::from(path))
+    };
+    let mut all: Vec<BString> = sys::mounts_on(mounts, mount.id).into_iter().filter_map(relative).collect();
+    all.sort_unstable();
+    outermost(all)
+}
+
+/// Removes the paths that are equal to another one, or below one.
+pub(super) fn outermost(sorted: Vec<BString>) -> Vec<BString> {
+    let mut kept: Vec<BString> = Vec::new();
+    for path in sorted {
+        let is_below = |above: &BString| {
+            path.strip_prefix(above.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        };
+        // `a`, `a-b` and `a/b` are sorted in this order, so the last kept path is not sufficient.
+        if !kept.iter().any(is_below) {
+            kept.push(path);
+        }
+    }
+    kept
 }
 
 fn is_same(one: &Path, two: &Path) -> bool {
     let real = |path| by_path::canonical(path).ok();
     one == two || real(one).is_some_and(|one| real(two) == Some(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_only_the_outermost_paths() {
+        let paths = |text: &str| text.split(' ').map(BString::from).collect::<Vec<_>>();
+        assert_eq!(outermost(paths("a a a-b a/b b/c b/c/d bc")), paths("a a-b b/c bc"));
+        assert_eq!(outermost(Vec::new()), Vec::<BString>::new());
+    }
 }

@@ -56,7 +56,7 @@ pub fn scan(layer: &Layer, prune: &mut dyn Prune) -> Result<List, Error> {
     let mut lines = scan.lines;
     lines.sort_unstable_by(|one, two| one.path.cmp(&two.path));
     let layers = layer.frozen().iter().map(|path| path.as_os_str().as_encoded_bytes().into()).collect();
-    Ok(List { layers, lines })
+    Ok(List { layers, mounts: Vec::new(), lines })
 }
 
 /// The attributes by which an overlay marks its entries.
@@ -160,7 +160,10 @@ impl Scan<'_> {
                 return Err(Error::ForeignMount { path: self.layer.upper.join(sys::os_str(path)) });
             }
             let below = self.below(path, dir, shown, &names, &mut has_other_whiteouts)?;
-            if (below != Below::Same || !self.is_in_base(path)) && self.prune.is_left_out(path.as_ref()) {
+            // In a directory of the base, files are probably tracked. The lookup is not cached:
+            // there are few such directories, and the base's metadata are in memory.
+            let is_in_base = || self.layer.is_in_base(path.as_ref());
+            if (below != Below::Same || !is_in_base()) && self.prune.is_left_out(path.as_ref()) {
                 self.push(path.clone(), Kind::Ignored, &stat);
                 return Ok(());
             }
@@ -178,13 +181,6 @@ impl Scan<'_> {
             self.entry(dir, full, name.as_ref(), file_type, (shown, has_other_whiteouts), left)?;
         }
         Ok(())
-    }
-
-    /// Returns true if the base contains the directory. Its files are then probably tracked.
-    fn is_in_base(&self, path: &BString) -> bool {
-        let Some(files) = &self.layer.base_files else { return false };
-        // Not cached: there are few such directories, and the base's metadata are in memory.
-        matches!(sys::by_path::stat(&files.join(sys::os_str(path))), Ok(Some(_)))
     }
 
     /// Returns the part of a directory that comes from lower layers.
