@@ -155,6 +155,22 @@ pub fn name_of(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
+/// Returns the command lines of a process and of its ancestors, nearest first. Processes that are
+/// not visible are omitted.
+pub fn command_lines_up_from(pid: u32) -> Vec<Vec<Vec<u8>>> {
+    let (mut lines, mut next) = (Vec::new(), Some(pid));
+    while let Some(pid) = next.filter(|pid| *pid > 1 && lines.len() < MAX_ANCESTORS) {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = line.strip_suffix(b"\0").unwrap_or(&line);
+        lines.push(line.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect());
+        next = fs::read(format!("/proc/{pid}/stat")).ok().and_then(|line| parent_in(&line));
+    }
+    lines
+}
+
+/// The limit of ancestors to examine: ids may be reused during the search.
+const MAX_ANCESTORS: usize = 64;
+
 /// The identity of a mount namespace. The kernel may reuse it after the namespace has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MountNamespace(PathBuf);
@@ -183,11 +199,22 @@ pub fn process_ids() -> io::Result<Vec<u32>> {
     Ok(names.collect())
 }
 
-/// Returns the start time in a line of `/proc/PID/stat`; `None` for a process that has ended.
-fn start_in(line: &[u8]) -> Option<u64> {
+/// Returns the fields after the name in a line of `/proc/PID/stat`. The first one, field 3, is the
+/// state.
+fn fields_in(line: &[u8]) -> Option<std::str::SplitWhitespace<'_>> {
     // The name, in parentheses, may contain any byte.
     let after_name = line.iter().rposition(|&byte| byte == b')')? + 1;
-    let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_whitespace();
+    Some(std::str::from_utf8(&line[after_name..]).ok()?.split_whitespace())
+}
+
+/// Returns the id of the parent in a line of `/proc/PID/stat`.
+fn parent_in(line: &[u8]) -> Option<u32> {
+    fields_in(line)?.nth(1)?.parse().ok()
+}
+
+/// Returns the start time in a line of `/proc/PID/stat`; `None` for a process that has ended.
+fn start_in(line: &[u8]) -> Option<u64> {
+    let mut fields = fields_in(line)?;
     let state = fields.next()?;
     // Field 22 of the line; the state is field 3.
     let start = fields.nth(18)?.parse().ok()?;
@@ -209,6 +236,9 @@ mod tests {
         let process = Process::of(child.id()).expect("readable").expect("it runs");
         assert!(process.start >= current.start);
         assert_eq!(process.mount_namespace(), MountNamespace::current());
+        let lines = command_lines_up_from(process.pid);
+        assert_eq!(lines[0], [b"sleep".to_vec(), b"100".to_vec()]);
+        assert!(lines.len() > 1, "this process is its parent");
         assert!(process_ids().expect("listed").contains(&process.pid));
         assert!(!process.await_end(Duration::from_millis(1)).expect("it runs"));
         process.terminate().expect("it is ours");
@@ -228,6 +258,7 @@ mod tests {
         assert_eq!(start_in(format!("12 (a) Z 9)) {rest}").as_bytes()), Some(4711));
         assert_eq!(start_in(format!("12 (a) {}", rest.replace('S', "Z")).as_bytes()), None);
         assert_eq!(start_in(b""), None);
+        assert_eq!(parent_in(format!("12 (a b) {rest}").as_bytes()), Some(1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use bstr::{BStr, BString};
+use engine::workspace::record;
 use repo::Repository;
 
 use crate::{
@@ -63,6 +64,20 @@ pub(crate) fn start_with(
     Ok(())
 }
 
+/// Git's variables that describe one worktree.
+const OF_WORKTREE: [&str; 4] = ["GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_IMPLICIT_WORK_TREE"];
+
+/// Returns true if the current worktree is a workspace that can be unmounted. If variables give
+/// paths of the repository, which may be relative, Git's current directory must not change.
+fn is_in_mounted_workspace(repo: &Repository) -> bool {
+    const PATHS: [&str; 3] = ["GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"];
+    PATHS.iter().all(|name| !repo.env().is_set(name))
+        && matches!(
+            record::of_git_dir(repo.common_dir(), repo.git_dir()),
+            Ok(Some(workspace)) if workspace.record.backend.has_upper()
+        )
+}
+
 /// How the real Git ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
@@ -82,6 +97,14 @@ fn start(run: &Invocation, repo: &Repository, args: &[&str], settings: &[BString
     let before = before.map(|(_, value)| BStr::new(value.as_encoded_bytes()));
     let parameters = repo::config_parameters(before, settings);
     git.args(args).envs(env.clone()).current_dir(repo.child_dir()).stderr(Stdio::piped());
+    if is_in_mounted_workspace(repo) {
+        // Maintenance stays in the background, and its current directory would keep the workspace
+        // from being unmounted. It works on the common directory only.
+        for name in OF_WORKTREE {
+            git.env_remove(name);
+        }
+        git.env("GIT_DIR", repo.real_common_dir()).current_dir(repo.real_common_dir());
+    }
     if let Some(parameters) = parameters {
         git.env(PARAMETERS, parameters);
     }

@@ -314,7 +314,10 @@ impl From<engine::workspace::rebase::Error> for Failure {
 
 impl From<engine::workspace::remove::Error> for Failure {
     fn from(error: engine::workspace::remove::Error) -> Failure {
-        Failure::fatal(error.to_string())
+        match error {
+            engine::workspace::remove::Error::Backend(error) => error.into(),
+            error => Failure::fatal(error.to_string()),
+        }
     }
 }
 

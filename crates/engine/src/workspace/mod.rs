@@ -6,6 +6,7 @@
 //! - [`backend`]: the ways to combine a base and an upper layer: mounting and unmounting;
 //! - [`remove`]: the removal of files and state;
 //! - [`frozen`]: ignored files that workspaces share;
+//! - [`orphans`]: mounts whose repository was deleted;
 //! - [`rebase`]: moves a workspace to another base;
 //! - [`upper`]: the changes in the upper layer, and the responses to `core.fsmonitor`.
 //!
@@ -14,6 +15,7 @@
 pub mod backend;
 pub mod base;
 pub mod frozen;
+pub mod orphans;
 pub mod rebase;
 pub mod record;
 pub mod remove;

@@ -146,8 +146,13 @@ impl Workspace {
     /// the path of its state, and a message for the user.
     pub fn unmounted_gitfile(&self) -> Vec<u8> {
         let (state, name) = (self.state.as_os_str().as_bytes(), self.name.as_bytes());
-        let word = b"\nThe files of this workspace are not mounted. To mount them: sapwood workspace mount ";
-        [NOT_MOUNTED, state, word, name, b"\n"].concat()
+        let (word, command): (&[u8], &[u8]) = match self.record.backend {
+            Backend::OverlayUser => {
+                (b"Only processes that sapwood starts see the files of this workspace", b"enter ")
+            }
+            _ => (b"The files of this workspace are not mounted. To mount them", b"mount "),
+        };
+        [NOT_MOUNTED, state, b"\n", word, b": sapwood workspace ", command, name, b"\n"].concat()
     }
 
     /// Takes the lock of the workspace against other commands that change it. Waits for them. The

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use sys::{Dir, FileType, by_path};
 
 use super::{
-    backend::{self, Backend, Busy, Layers},
+    backend::{self, Backend, Busy, Site},
     record::{self, Workspace},
 };
 use crate::trash::{self, Trash};
@@ -32,17 +32,11 @@ pub enum Error {
 }
 
 /// Removes the files and the state of a workspace. The caller has checked that no unsaved changes
-/// are lost, and removes the administrative directory afterwards. `layers` are those of a workspace
-/// with an upper layer.
-pub fn remove(
-    workspace: &Workspace,
-    layers: Option<&Layers>,
-    busy: Busy,
-    trash: &mut Trash<'_>,
-) -> Result<(), Error> {
+/// are lost, and removes the administrative directory afterwards. The base may be gone.
+pub fn remove(workspace: &Workspace, busy: Busy, trash: &mut Trash<'_>) -> Result<(), Error> {
     let record = &workspace.record;
-    if let Some(layers) = layers {
-        backend::discard(record.backend, layers, busy)?;
+    if record.backend.has_upper() {
+        backend::discard(record.backend, &Site::of(workspace), busy)?;
     }
     let mark = workspace.removal();
     let marked = by_path::append(&mark, true, 0o666);

@@ -50,7 +50,7 @@ fn each_program_joins_all_layers() {
         assert_eq!(place.state(FUSE), Mounted::No);
         assert_eq!(place.mount(FUSE).expect("mounted"), Mounted::Here);
         assert_eq!(place.mount(FUSE).expect("it is mounted"), Mounted::Here);
-        assert_eq!(fuse::program_of(&place.layers.state), Some(program));
+        assert_eq!(fuse::program_of(&place.layers.site.state), Some(program));
         assert_eq!(fs::read(place.top("node_modules/x")).expect("read"), b"frozen");
         let inode = |path: PathBuf| path.metadata().expect("there").ino();
         assert_eq!(inode(place.top("dir/one")), inode(place.layers.base.files().join("dir/one")));
@@ -63,11 +63,12 @@ fn each_program_joins_all_layers() {
         // A workspace keeps its program.
         place.search = None;
         place.mount(FUSE).expect("mounted again");
-        assert_eq!(fuse::program_of(&place.layers.state), Some(program));
+        assert_eq!(fuse::program_of(&place.layers.site.state), Some(program));
         assert_eq!(fs::read(place.top("file")).expect("read"), b"changed");
         assert!(!place.top("dir/one").exists() && !place.top("deep").exists());
-        let names =
-            fs::read_dir(&place.layers.top).expect("listed").map(|entry| entry.expect("read").file_name());
+        let names = fs::read_dir(&place.layers.site.top)
+            .expect("listed")
+            .map(|entry| entry.expect("read").file_name());
         let mut names: Vec<_> = names.map(|name| name.into_string().expect("text")).collect();
         names.sort();
         assert_eq!(names, ["dir", "file", "link", "node_modules", "other", "second name of two", "two"]);
@@ -80,10 +81,10 @@ fn a_dead_program_is_replaced() {
     let place = Place::new();
     place.mount(FUSE).expect("mounted");
     let kill = || {
-        let top = place.layers.top.as_os_str();
+        let top = place.layers.site.top.as_os_str();
         let killed = Command::new("pkill").arg("-9").arg("-f").arg(top).status().expect("can be run");
         assert!(killed.success());
-        while sys::by_path::is_remote(&place.layers.top).is_ok() {
+        while sys::by_path::is_remote(&place.layers.site.top).is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     };
@@ -92,7 +93,7 @@ fn a_dead_program_is_replaced() {
     assert_eq!(fs::read(place.top("file")).expect("read"), b"content of file\n");
     kill();
     place.unmount(FUSE).expect("the dead mount is removed");
-    assert!(fs::read_dir(&place.layers.top).expect("a directory").next().is_none());
+    assert!(fs::read_dir(&place.layers.site.top).expect("a directory").next().is_none());
     assert_eq!(place.state(FUSE), Mounted::No);
 }
 
@@ -120,7 +121,7 @@ fn a_missing_program_is_named() {
     let refused = place.mount(FUSE).expect_err("no program");
     assert!(matches!(refused, Error::NoProgram { name: "fuse-overlayfs" }), "{refused}");
     assert!(refused.advice().expect("there is a way out").contains("install"));
-    assert!(!place.layers.state.join("mounted").exists());
+    assert!(!place.layers.site.state.join("mounted").exists());
 }
 
 fn a_user_without_privileges_uses_fuse() {
@@ -150,6 +151,6 @@ fn a_user_without_privileges_uses_fuse() {
     let outputs: Vec<_> = outputs.iter().map(|output| String::from_utf8_lossy(&output.stdout)).collect();
     assert_eq!(outputs, ["Here\n", "Here\n", "content of dir/one\n"]);
     assert!(unmounted.status.success());
-    assert_eq!(fs::read(place.layers.upper.join("file")).expect("read"), b"x\n");
+    assert_eq!(fs::read(place.layers.site.upper.join("file")).expect("read"), b"x\n");
     assert_eq!(place.state(FUSE), Mounted::No);
 }

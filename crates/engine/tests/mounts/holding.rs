@@ -35,7 +35,7 @@ fn a_holder_serves_any_number_of_processes() {
     inside("echo changed >file && rm dir/one && mkdir new && id -u");
     assert_eq!(inside("cat file; ls -d dir/one new 2>/dev/null || true"), "changed\nnew\n");
     assert_eq!(inside("id -u").trim(), sys::user::effective_uid().to_string());
-    let upper = sys::Dir::open(&place.layers.upper).expect("opened");
+    let upper = sys::Dir::open(&place.layers.site.upper).expect("opened");
     assert!(sys::xattr::is_whiteout(&upper, b"dir/one").expect("a stat"));
     assert_eq!(
         sys::xattr::get_in(&upper, b"new", c"user.overlay.opaque").expect("read"),
@@ -82,7 +82,7 @@ fn a_user_without_privileges_needs_no_root() {
     let output = run(&["inside", "overlay-user", script]);
     assert!(output.starts_with(&format!("{NOBODY}\n")), "{output}");
     assert!(output.contains("CapEff:\t0000000000000000"), "a command has no capabilities: {output}");
-    assert_eq!(fs::read(place.layers.upper.join("file")).expect("read"), b"changed\n");
+    assert_eq!(fs::read(place.layers.site.upper.join("file")).expect("read"), b"changed\n");
     run(&["unmount", "overlay-user"]);
     assert_eq!(run(&["state", "overlay-user"]), "No\n");
 }
@@ -119,7 +119,7 @@ fn a_killed_holder_leaves_its_processes_alone() {
 fn a_holder_ends_with_its_state_directory() {
     let place = Place::new();
     let Mounted::InNamespace { pid } = place.mount(USER).expect("mounted") else { panic!("no holder") };
-    fs::rename(&place.layers.state, place.root().join("gone")).expect("renamed");
+    fs::rename(&place.layers.site.state, place.root().join("gone")).expect("renamed");
     await_end(|| sys::namespace::Process::of(pid).expect("known").is_none());
 }
 

@@ -46,18 +46,18 @@ fn an_overlay_shows_base_and_upper_layer() {
     fs::write(place.top("file"), "changed").expect("written");
     fs::remove_file(place.top("dir/one")).expect("removed");
     fs::rename(place.top("deep"), place.top("moved")).expect("redirect_dir is on");
-    let upper = sys::Dir::open(&place.layers.upper).expect("opened");
+    let upper = sys::Dir::open(&place.layers.site.upper).expect("opened");
     assert!(sys::xattr::is_whiteout(&upper, b"dir/one").expect("a stat"));
     assert!(sys::xattr::is_whiteout(&upper, b"deep").expect("a stat"));
     let redirect = sys::xattr::get_in(&upper, b"moved", c"trusted.overlay.redirect").expect("read");
     assert_eq!(redirect.as_deref(), Some(&b"deep"[..]));
-    let mount = sys::mount_at(&place.layers.top).expect("known").expect("mounted");
+    let mount = sys::mount_at(&place.layers.site.top).expect("known").expect("mounted");
     let lower: Vec<_> = place.layers.frozen.iter().cloned().chain([place.layers.base.files()]).collect();
     assert_eq!(mount.lower_layers(), lower);
     place.unmount(Backend::Overlay).expect("nobody uses it");
     place.unmount(Backend::Overlay).expect("nothing to do");
     assert_eq!(place.state(Backend::Overlay), Mounted::No);
-    assert!(!place.layers.state.join("mounted").exists());
+    assert!(!place.layers.site.state.join("mounted").exists());
     place.mount(Backend::Overlay).expect("mounted again");
     assert_eq!(fs::read(place.top("file")).expect("read"), b"changed");
     assert!(place.top("moved/a/b/c/four").exists() && !place.top("deep").exists());
@@ -127,10 +127,10 @@ fn any_name_of_a_layer_works() {
         }
         assert_eq!(place.mount(backend).expect("mounted"), Mounted::Here);
         fs::write(place.top("file"), "changed").expect("written");
-        let mount = sys::mount_at(&place.layers.top).expect("known").expect("mounted");
-        assert!(mount.has_upper(&place.layers.upper), "{mount:?}");
+        let mount = sys::mount_at(&place.layers.site.top).expect("known").expect("mounted");
+        assert!(mount.has_upper(&place.layers.site.upper), "{mount:?}");
         assert_eq!(place.state(backend), Mounted::Here);
-        assert!(place.layers.upper.join("file").exists());
+        assert!(place.layers.site.upper.join("file").exists());
         place.unmount(backend).expect("unused");
         assert!(image::unmount_if_unused(&place.layers.base).expect("unused"));
     }
@@ -139,17 +139,17 @@ fn any_name_of_a_layer_works() {
     let files = place.layers.base.files();
     let overlay = sys::mount::Overlay {
         lower: vec![&files],
-        upper: &place.layers.upper,
-        work: &place.layers.work,
+        upper: &place.layers.site.upper,
+        work: &place.layers.site.work,
         attributes: sys::mount::Attributes::Trusted,
         durability: sys::mount::Durability::Synced,
     };
-    sys::mount::overlay_by_names(&overlay, &place.layers.top).expect("mounted");
+    sys::mount::overlay_by_names(&overlay, &place.layers.site.top).expect("mounted");
     assert_eq!(place.state(Backend::Overlay), Mounted::Here);
-    let mount = sys::mount_at(&place.layers.top).expect("known").expect("mounted");
+    let mount = sys::mount_at(&place.layers.site.top).expect("known").expect("mounted");
     assert_eq!(mount.lower_layers(), [files]);
     fs::write(place.top("file"), "changed").expect("written");
-    assert!(place.layers.upper.join("file").exists());
+    assert!(place.layers.site.upper.join("file").exists());
 }
 
 fn a_failed_mount_leaves_nothing() {
@@ -157,9 +157,9 @@ fn a_failed_mount_leaves_nothing() {
     let fails = |place: &Place, backend: Backend| {
         let error = place.mount(backend).expect_err("it cannot work");
         let left = sys::mounts().expect("read");
-        let below = |mount: &&sys::Mount| mount.point.starts_with(&place.layers.top);
+        let below = |mount: &&sys::Mount| mount.point.starts_with(&place.layers.site.top);
         assert_eq!(left.iter().filter(below).count(), 0);
-        assert!(!place.layers.state.join("mounted").exists());
+        assert!(!place.layers.site.state.join("mounted").exists());
         assert_eq!(place.state(backend), Mounted::No);
         error
     };
@@ -182,17 +182,17 @@ fn a_failed_mount_leaves_nothing() {
     let error = fails(&place, Backend::Image);
     assert!(matches!(&error, Error::Mount { .. } | Error::NotAnImage { .. }), "{error}");
     let place = Place::new();
-    fs::remove_dir_all(&place.layers.upper).expect("removed");
+    fs::remove_dir_all(&place.layers.site.upper).expect("removed");
     let error = fails(&place, Backend::Overlay);
-    assert!(matches!(&error, Error::Missing { missing, .. } if *missing == place.layers.upper), "{error}");
+    assert!(matches!(&error, Error::NoUpper { upper, .. } if *upper == place.layers.site.upper), "{error}");
     // The upper layer is on an overlay.
     let outer = Place::new();
     outer.mount(Backend::Overlay).expect("mounted");
     let mut inner = Place::new();
-    inner.layers.upper = outer.top("upper");
-    inner.layers.work = outer.top("work");
-    fs::create_dir(&inner.layers.upper).expect("made");
-    fs::create_dir(&inner.layers.work).expect("made");
+    inner.layers.site.upper = outer.top("upper");
+    inner.layers.site.work = outer.top("work");
+    fs::create_dir(&inner.layers.site.upper).expect("made");
+    fs::create_dir(&inner.layers.site.work).expect("made");
     let image = Place::new().with_image();
     let base = &image.layers.base;
     inner.layers.base = base.clone();
@@ -202,7 +202,7 @@ fn a_failed_mount_leaves_nothing() {
     assert!(matches!(&error, Error::UnfitUpper { file_system, .. } if file_system == "overlay"), "{error}");
     // Another file system is mounted at the workspace's path.
     let place = Place::new();
-    let status = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&place.layers.top).status();
+    let status = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&place.layers.site.top).status();
     assert!(status.expect("mount can be run").success());
     let error = place.mount(Backend::Overlay).expect_err("it is covered");
     assert!(matches!(&error, Error::Covered { file_system, .. } if file_system == "tmpfs"), "{error}");
@@ -233,7 +233,7 @@ fn an_upper_layer_is_mounted_once() {
     need_root!();
     let place = Place::new();
     place.mount(Backend::Overlay).expect("mounted");
-    let upper = sys::by_path::open(&place.layers.upper).expect("opened");
+    let upper = sys::by_path::open(&place.layers.site.upper).expect("opened");
     place.unmount(Backend::Overlay).expect("unused");
     assert!(sys::try_lock(&upper).expect("locked"));
     let refused = place.mount(Backend::Overlay).expect_err("somebody has the lock");
@@ -246,7 +246,7 @@ fn a_volatile_mount_survives_everything_but_a_crash() {
     need_root!();
     let mut place = Place::new();
     place.layers.durability = Durability::Volatile;
-    let mark = place.layers.work.join("work/incompat");
+    let mark = place.layers.site.work.join("work/incompat");
     for _ in 0..2 {
         place.mount(Backend::Overlay).expect("mounted");
         assert!(mark.exists());
@@ -255,12 +255,12 @@ fn a_volatile_mount_survives_everything_but_a_crash() {
     }
     // Another process unmounts the workspace.
     place.mount(Backend::Overlay).expect("mounted");
-    assert!(Command::new("umount").arg(&place.layers.top).status().expect("can be run").success());
+    assert!(Command::new("umount").arg(&place.layers.site.top).status().expect("can be run").success());
     assert!(mark.exists());
     place.mount(Backend::Overlay).expect("the kernel has not stopped in between");
-    assert!(Command::new("umount").arg(&place.layers.top).status().expect("can be run").success());
+    assert!(Command::new("umount").arg(&place.layers.site.top).status().expect("can be run").success());
     // A crash is simulated by a marker from another boot.
-    let marker = place.layers.state.join("mounted");
+    let marker = place.layers.site.state.join("mounted");
     let text = fs::read_to_string(&marker).expect("read");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("read");
     fs::write(&marker, text.replace(boot.trim_end(), "another")).expect("written");
@@ -277,7 +277,7 @@ fn another_host_is_noticed() {
     need_root!();
     let place = Place::new();
     place.mount(Backend::Overlay).expect("mounted");
-    let marker = place.layers.state.join("mounted");
+    let marker = place.layers.site.state.join("mounted");
     let text = fs::read_to_string(&marker).expect("read");
     place.unmount(Backend::Overlay).expect("unused");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("read");
@@ -336,7 +336,7 @@ fn an_unused_copy_of_a_mount_does_no_harm() {
     let mut user = other.helper(&[
         "inside",
         "overlay-user",
-        &format!("cd '{}' && echo && exec sleep 100", place.layers.top.display()),
+        &format!("cd '{}' && echo && exec sleep 100", place.layers.site.top.display()),
     ]);
     let mut user = user.stdout(Stdio::piped()).spawn().expect("started");
     let mut output = std::io::BufReader::new(user.stdout.take().expect("a pipe"));
@@ -363,16 +363,16 @@ fn a_discarded_workspace_is_gone_at_once() {
     place.mount(Backend::Overlay).expect("mounted");
     fs::write(place.top("file"), "new").expect("written");
     let open = fs::File::open(place.top("file")).expect("opened");
-    let refused = backend::discard(Backend::Overlay, &place.layers, Busy::Refuse);
+    let refused = backend::discard(Backend::Overlay, &place.layers.site, Busy::Refuse);
     assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
     assert_eq!(place.state(Backend::Overlay), Mounted::Here);
     drop(open);
-    backend::discard(Backend::Overlay, &place.layers, Busy::Refuse).expect("nobody uses it");
+    backend::discard(Backend::Overlay, &place.layers.site, Busy::Refuse).expect("nobody uses it");
     assert_eq!(place.state(Backend::Overlay), Mounted::No);
     assert!(!place.top("file").exists());
     // The process that ends the mount in the background uses neither layer afterwards.
     place.mount(Backend::Overlay).expect("mounted again");
-    backend::discard(Backend::Overlay, &place.layers, Busy::Detach).expect("detached");
+    backend::discard(Backend::Overlay, &place.layers.site, Busy::Detach).expect("detached");
     assert_eq!(place.state(Backend::Overlay), Mounted::No);
 }
 

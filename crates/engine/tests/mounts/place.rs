@@ -9,7 +9,7 @@ use std::{
 };
 
 use engine::workspace::{
-    backend::{self, Backend, Busy, Error, Layers, Mounted, Programs, holder},
+    backend::{self, Backend, Busy, Error, Layers, Mounted, Programs, Site, holder},
     base::{Base, Kind},
     record::Durability,
 };
@@ -48,7 +48,13 @@ impl Place {
     fn make(root: TempDir) -> Place {
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let layers = layers(root.path());
-        for dir in [&layers.upper, &layers.work, &layers.top, &layers.state, &layers.base.files()] {
+        for dir in [
+            &layers.site.upper,
+            &layers.site.work,
+            &layers.site.top,
+            &layers.site.state,
+            &layers.base.files(),
+        ] {
             fs::create_dir_all(dir).expect("made");
         }
         let files = layers.base.files();
@@ -68,7 +74,7 @@ impl Place {
     }
 
     pub(crate) fn top(&self, path: &str) -> PathBuf {
-        self.layers.top.join(path)
+        self.layers.site.top.join(path)
     }
 
     /// Converts the base to an EROFS image whose contents are in an extra device.
@@ -118,11 +124,11 @@ impl Place {
     }
 
     pub(crate) fn release(&self, backend: Backend, busy: Busy) -> Result<(), Error> {
-        backend::unmount(backend, &self.layers, busy)
+        backend::unmount(backend, &self.layers.site, busy)
     }
 
     pub(crate) fn state(&self, backend: Backend) -> Mounted {
-        backend::state(backend, &self.layers).expect("it is known")
+        backend::state(backend, &self.layers.site).expect("it is known")
     }
 
     /// Returns the command line of this program as a helper for this place.
@@ -147,7 +153,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // The holder exits when its marker is removed.
-        let _ = fs::remove_dir_all(&self.layers.state);
+        let _ = fs::remove_dir_all(&self.layers.site.state);
         let roots = [Some(&self.root), self.image.as_ref()].into_iter().flatten();
         let roots: Vec<PathBuf> =
             roots.map(|root| root.path().canonicalize().unwrap_or_else(|_| root.path().to_owned())).collect();
@@ -174,10 +180,7 @@ fn layers(root: &Path) -> Layers {
     Layers {
         base,
         frozen: Vec::new(),
-        upper: at("upper"),
-        work: at("work"),
-        top: at("top"),
-        state: at("state"),
+        site: Site { upper: at("upper"), work: at("work"), top: at("top"), state: at("state") },
         durability,
     }
 }
@@ -209,13 +212,13 @@ pub(crate) fn helper(words: &[&str]) -> Option<ExitCode> {
     let done = match *word {
         "hold" => holder::hold(&layers, std::io::stdout()),
         "mount" => backend::mount(backend_of(rest[0]), &layers, &programs).map(|found| println!("{found:?}")),
-        "unmount" => backend::unmount(backend_of(rest[0]), &layers, Busy::Refuse),
-        "state" => backend::state(backend_of(rest[0]), &layers).map(|found| println!("{found:?}")),
-        "inside" => holder::join(backend_of(rest[0]), &layers, Path::new("")).map(|()| {
+        "unmount" => backend::unmount(backend_of(rest[0]), &layers.site, Busy::Refuse),
+        "state" => backend::state(backend_of(rest[0]), &layers.site).map(|found| println!("{found:?}")),
+        "inside" => holder::join(backend_of(rest[0]), &layers.site, Path::new("")).map(|()| {
             let status = Command::new("sh").arg("-c").arg(rest[1]).status().expect("sh can be run");
             assert!(status.success(), "{}", rest[1]);
         }),
-        "promise" => holder::join(backend_of(rest[0]), &layers, Path::new("")).map(|()| {
+        "promise" => holder::join(backend_of(rest[0]), &layers.site, Path::new("")).map(|()| {
             crate::promises::run(rest[1], rest[0]);
         }),
         _ => panic!("no helper {word}"),

@@ -43,6 +43,7 @@ const PROMISES: &[Promise] = &[
     ("opaque_directories", opaque_directories),
     ("syncs", syncs),
     ("modes_and_times", modes_and_times),
+    ("copies", copies),
 ];
 
 fn on(backend: Backend, durability: Durability) {
@@ -63,7 +64,7 @@ fn on(backend: Backend, durability: Durability) {
             _ => {
                 let mut helper = Command::new(std::env::current_exe().expect("this program has a path"));
                 helper.args(["helper", "promise-here", name, backend.name()]);
-                helper.current_dir(&place.layers.top);
+                helper.current_dir(&place.layers.site.top);
                 helper
             }
         };
@@ -283,6 +284,18 @@ fn syncs(_: &str) {
 }
 
 /// A copy-up due to a metadata change keeps content and modification time.
+/// The kernel copies no unchanged file of an image by itself. Programs then copy the bytes.
+fn copies(_: &str) {
+    for from in ["file", "dir/one"] {
+        let status = Command::new("cp").args([from, "copy"]).status();
+        assert!(status.expect("can be run").success());
+        assert_eq!(text("copy"), text(from));
+        fs::remove_file("copy").expect("removed");
+        fs::copy(from, "copy").expect("copied");
+        assert_eq!(text("copy"), text(from));
+    }
+}
+
 fn modes_and_times(_: &str) {
     let before = fs::metadata("dir/one").expect("there");
     fs::set_permissions("dir/one", fs::Permissions::from_mode(0o755)).expect("set");

@@ -128,7 +128,7 @@ impl<'a> Source<'a> {
         };
         let (upper, programs) = (record::directory(&repo.real_common_dir()), programs(self.run));
         let place = backend::Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
-        let chosen = backend::choose(None, Visibility::Joined, &place)?;
+        let chosen = backend::choose(None, Visibility::EverybodyWithoutCopy, &place)?;
         Ok(if matches!(chosen, Backend::Image | Backend::Copy) { Kind::Image } else { Kind::Directory })
     }
 }

@@ -15,12 +15,14 @@ use engine::workspace::{
     record::{self, Durability, Workspace},
 };
 use format::refname;
+use sys::by_path;
 
 use super::{
     context::{self, Context},
     exec,
     list::describe,
     maker::{Maker, WorkspaceOptions},
+    mounts,
     remove::{self, Force},
     request::{CREATE, Request},
     with,
@@ -87,9 +89,15 @@ pub(crate) fn at(
     quiet: bool,
 ) -> Result<u8, Failure> {
     let context = Context::open(run)?;
-    let maker = Maker::new(run, WorkspaceOptions { quiet, ..WorkspaceOptions::default() });
+    let maker = Maker::for_clone(run, WorkspaceOptions { quiet, ..WorkspaceOptions::default() });
     let added = worktree_context::Request { detach, quiet, ..worktree_context::Request::default() };
-    add::add(&context.worktree_context(), &added, &[top.as_os_str().as_bytes().into(), start], Some(&maker))
+    let args = [top.as_os_str().as_bytes().into(), start];
+    let code = add::add(&context.worktree_context(), &added, &args, Some(&maker))?;
+    let dir = by_path::realpath_forgiving(top);
+    if !quiet && let Some(workspace) = context.all()?.iter().find(|found| found.record.dir == dir) {
+        mounts::tell_visibility(workspace);
+    }
+    Ok(code)
 }
 
 /// The result of a creation.
@@ -188,13 +196,7 @@ fn report(context: &Context<'_>, request: &Request, workspace: &Workspace) -> Re
     } else if !request.quiet {
         let dir = workspace.record.dir.as_os_str().as_bytes();
         console::eprint_line(text!("Workspace at '", dir, "' (", workspace.record.backend.name(), ")"));
-        if workspace.record.backend == Backend::OverlayUser {
-            let name = workspace.name.as_bytes();
-            console::hint(text!(
-                "Only processes started by sapwood see its files: sapwood workspace enter ",
-                name
-            ));
-        }
+        mounts::tell_visibility(workspace);
     }
     Ok(())
 }

@@ -69,10 +69,10 @@ fn become_command(
     workspace: &Workspace,
     command: &[BString],
 ) -> Result<u8, Failure> {
-    match mounts::layers(workspace)? {
-        Some(layers) => {
+    match mounts::site(workspace) {
+        Some(site) => {
             mounts::mount(run, common, workspace)?;
-            holder::join(workspace.record.backend, &layers, Path::new(""))?;
+            holder::join(workspace.record.backend, &site, Path::new(""))?;
         }
         None => {
             let dir = &workspace.record.dir;

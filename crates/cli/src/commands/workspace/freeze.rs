@@ -26,7 +26,7 @@ use crate::{
 /// Runs `freeze`. Returns its exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &FREEZE, "frozen", |context, workspace| {
-        mounts::unmount(workspace)?;
+        mounts::unmount(context.run, workspace)?;
         set(context, workspace, Activity::Frozen).map(drop)
     })
 }
@@ -58,10 +58,9 @@ fn each(
     let (mut code, mut report) = (0, Vec::new());
     for workspace in context.chosen(&names, false)? {
         let name = workspace.name.as_bytes();
-        let _lock = workspace.lock()?;
+        let lock = workspace.lock();
         let acted = match workspace.record.backend.has_upper() {
-            true => relocate::recover(&context, &rebase::recover(&context, &workspace)?)
-                .and_then(|workspace| act(&context, &workspace)),
+            true => lock.map_err(Failure::from).and_then(|_lock| changed(&context, &workspace, &act)),
             false => Err(Failure::Fatal(text!(
                 "the workspace '",
                 name,
@@ -85,4 +84,13 @@ fn each(
         context::print_json(&Value::from(report));
     }
     Ok(code)
+}
+
+/// Completes a change that was killed, and acts on the workspace.
+fn changed(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    act: &impl Fn(&Context<'_>, &Workspace) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    act(context, &relocate::recover(context, &rebase::recover(context, workspace)?)?)
 }

@@ -2,9 +2,11 @@
 //!
 //! - a workspace whose creation was interrupted is removed, unless its upper layer contains files;
 //! - a removal, a move and a rebase that had passed the point of no return are completed;
-//! - temporary files from before that point are removed.
+//! - temporary files from before that point are removed;
+//! - with `--all`, mounts whose repository was deleted are unmounted.
 //!
-//! A workspace that another command has locked is skipped.
+//! A workspace that another command has locked is skipped. A failure does not end the command: the
+//! others are completed.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,12 +18,12 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     workspace::{
         backend::Backend,
-        frozen,
+        frozen, orphans,
         record::{self, LOCK_REASON, Workspace},
     },
     worktree::admin,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use sys::by_path;
 
 use super::{
@@ -45,41 +47,104 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Some(extra) = GC.parse(args)?.store(&mut request)?.first() {
         return Err(Failure::Fatal(text!("gc takes no arguments, and so not '", extra, "'")));
     }
-    let context = Context::open(run)?;
-    let mut found = Vec::new();
-    for id in administrative(&context)? {
-        found.extend(Leftover::of_admin(&context, id)?);
+    let mut sweep = Sweep { request: &request, code: 0, report: Vec::new() };
+    match Context::open(run) {
+        Ok(context) => sweep.repository(&context)?,
+        // The current directory may be what is left of a deleted repository.
+        Err(_) if request.all => {}
+        Err(failure) => return Err(failure),
     }
-    // Both searches find a workspace whose creation was interrupted.
-    let known: Vec<OsString> = found.iter().map(|leftover: &Leftover| leftover.name().to_owned()).collect();
-    for workspace in context.all()?.into_iter().filter(|workspace| !known.contains(&workspace.name)) {
-        found.extend(Leftover::of_state(&context, workspace)?);
+    if request.all {
+        sweep.orphans()?;
     }
-    let (mut code, mut report) = (0, Vec::new());
-    for leftover in found {
-        let (name, what) = (leftover.name().to_string_lossy().into_owned(), leftover.description());
-        if !request.json && !request.quiet {
-            console::eprint_line(text!("Workspace '", name.as_str(), "': ", what));
+    if request.json {
+        context::print_json(&sweep.report.into());
+    }
+    Ok(sweep.code)
+}
+
+/// One run of `gc`. A failure is printed, and the rest goes on.
+struct Sweep<'a> {
+    request: &'a Request,
+    code: u8,
+    report: Vec<Value>,
+}
+
+impl Sweep<'_> {
+    /// Completes or removes the remains in a repository.
+    fn repository(&mut self, context: &Context<'_>) -> Result<(), Failure> {
+        let mut found = Vec::new();
+        for id in administrative(context)? {
+            found.extend(self.tried(Leftover::of_admin(context, id)).flatten());
         }
-        let mut done = !request.dry_run;
-        if done && let Err(failure) = leftover.complete(&context) {
-            failure.print();
-            (code, done) = (1, false);
+        // Both searches find a workspace whose creation was interrupted.
+        let known: Vec<OsString> =
+            found.iter().map(|leftover: &Leftover| leftover.name().to_owned()).collect();
+        for workspace in context.all()?.into_iter().filter(|workspace| !known.contains(&workspace.name)) {
+            found.extend(self.tried(Leftover::of_state(context, workspace)).flatten());
         }
-        report.push(json!({"name": name, "found": what, "done": done}));
-    }
-    if !request.dry_run {
-        record::remove_abandoned(&context.common)?;
-        for layer in frozen::unused(&context.common)? {
-            rebase::discard(&context.worktree_context(), &layer)?;
+        for leftover in found {
+            context.run.interrupt.check()?;
+            let (name, what) = (leftover.name().to_string_lossy().into_owned(), leftover.description());
+            self.each("Workspace", name, what, || leftover.complete(context));
+        }
+        if self.request.dry_run {
+            return Ok(());
+        }
+        self.tried(record::remove_abandoned(&context.common).map_err(Failure::from));
+        let unused = self.tried(frozen::unused(&context.common).map_err(Failure::from));
+        for layer in unused.unwrap_or_default() {
+            self.tried(rebase::discard(&context.worktree_context(), &layer));
         }
         drop_empty_list(&context.worktree_context());
         trash::empty_in_background(&context.common);
+        Ok(())
     }
-    if request.json {
-        context::print_json(&report.into());
+
+    /// Unmounts what belongs to repositories that were deleted.
+    fn orphans(&mut self) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::fatal(format!(
+                "cannot read the table of mounts: {}",
+                crate::term::text::os_error(&error)
+            ))
+        };
+        for orphan in orphans::find().map_err(failed)? {
+            let what = match orphan.kind {
+                orphans::Kind::Workspace(Some(_)) => "its repository was deleted; its changes are kept",
+                orphans::Kind::Workspace(None) => "its repository was deleted",
+                orphans::Kind::Base => "its repository or its base directory was deleted",
+            };
+            let name = orphan.point.to_string_lossy().into_owned();
+            self.each("Mount", name, what, || Ok(orphan.unmount()?));
+            if let orphans::Kind::Workspace(Some(upper)) = &orphan.kind
+                && !self.request.json
+                && !self.request.quiet
+            {
+                console::eprint_line(text!("The changes are in '", upper.as_os_str().as_bytes(), "'"));
+            }
+        }
+        Ok(())
     }
-    Ok(code)
+
+    /// Reports one finding, and completes it unless this is a dry run.
+    fn each(&mut self, kind: &str, name: String, what: &str, complete: impl FnOnce() -> Result<(), Failure>) {
+        if !self.request.json && !self.request.quiet {
+            console::eprint_line(text!(kind, " '", name.as_str(), "': ", what));
+        }
+        let done = !self.request.dry_run && self.tried(complete()).is_some();
+        self.report.push(json!({"name": name, "found": what, "done": done}));
+    }
+
+    /// Returns the value, or prints the failure.
+    fn tried<T>(&mut self, result: Result<T, Failure>) -> Option<T> {
+        result
+            .map_err(|failure| {
+                failure.print();
+                self.code = 1;
+            })
+            .ok()
+    }
 }
 
 /// The remains of a killed creation.
@@ -255,7 +320,7 @@ fn is_another(pid: u64) -> bool {
 }
 
 /// Returns true if a workspace contains no file of the user.
-fn is_empty(workspace: &Workspace) -> bool {
+pub(super) fn is_empty(workspace: &Workspace) -> bool {
     // Without an upper layer, the user's files cannot be distinguished from those of a checkout.
     let dir = match workspace.record.backend.has_upper() {
         true => workspace.upper(),

@@ -53,7 +53,10 @@ struct Facts {
     branch: Option<BString>,
     commit: Option<String>,
     mounted: Mounted,
-    /// The number of changed paths in the upper layer; `None` if the backend has no upper layer.
+    /// False if the base is gone, so that the workspace cannot be mounted again.
+    has_base: bool,
+    /// The number of changed paths in the upper layer; `None` if the backend has no upper layer, or
+    /// if the layer cannot be read.
     changes: Option<usize>,
     /// The size of the upper layer and the administrative directory on disk, in bytes.
     size: u64,
@@ -70,14 +73,20 @@ impl Facts {
         });
         let has_upper = workspace.record.backend.has_upper();
         let layer = Layer::of(workspace);
-        let changes = layer.map(|layer| upper::changed_paths(&layer).map(|all| all.changes()));
+        let changes = layer.and_then(|layer| match upper::changed_paths(&layer) {
+            Ok(all) => Some(all.changes()),
+            Err(error) => {
+                console::error(error.to_string());
+                None
+            }
+        });
         let size = if has_upper { bytes_below(&workspace.upper()) } else { 0 };
         Ok(Facts {
             branch,
             commit: head.map(|head| head.oid.to_string()),
-            // The base may no longer exist.
-            mounted: mounts::state(workspace).unwrap_or(Mounted::No),
-            changes: changes.transpose()?,
+            mounted: mounts::state(workspace)?,
+            has_base: mounts::layers(workspace).is_ok(),
+            changes,
             size: size + bytes_below(&admin),
             workspace: workspace.clone(),
         })
@@ -97,6 +106,7 @@ impl Facts {
                 Mounted::InNamespace { pid } => Some(pid),
                 _ => None,
             },
+            "baseFound": self.has_base,
             "changes": self.changes,
             "size": self.size,
         })
@@ -122,12 +132,17 @@ fn table(all: &[Facts]) -> Vec<BString> {
         };
         let state = match facts.mounted {
             Mounted::No if record.backend.has_upper() => "not mounted",
+            Mounted::InNamespace { .. } => "mounted for exec",
             _ => "mounted",
         };
         let size = facts.size.div_ceil(1024).to_string();
         let dir = record.dir.as_os_str().as_bytes();
         let backend = record.backend.name();
-        text!(name, pad, "  ", branch, "  ", changes, "  ", size, " KB  ", backend, "  ", state, "  ", dir)
+        let gone = if facts.has_base { "" } else { " (its base is gone)" };
+        text!(
+            name, pad, "  ", branch, "  ", changes, "  ", size, " KB  ", backend, "  ", state, gone, "  ",
+            dir
+        )
     };
     all.iter().map(line).collect()
 }

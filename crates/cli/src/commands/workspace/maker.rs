@@ -73,6 +73,11 @@ impl<'a> Maker<'a> {
         Maker { run, visibility: Visibility::Joined, options }
     }
 
+    /// Returns the maker for a clone, whose user works in the new directory next.
+    pub(super) fn for_clone(run: &'a Invocation, options: WorkspaceOptions) -> Maker<'a> {
+        Maker { run, visibility: Visibility::EverybodyWithoutCopy, options }
+    }
+
     /// Returns the maker for `worktree add`, if `sapwood.worktree` selects workspaces.
     pub(crate) fn configured(run: &'a Invocation, repo: &Repository) -> Result<Option<Maker<'a>>, Failure> {
         let wanted = match repo.config_str("sapwood.worktree") {
@@ -360,7 +365,7 @@ impl NewWorkspace<'_> {
     /// Removes the mount and the state. The base stays.
     pub(crate) fn undo(&self, _admin: &Admin) {
         let Some(workspace) = self.workspace.get() else { return };
-        let _ = mounts::unmount(workspace);
+        let _ = mounts::unmount(self.run, workspace);
         workspace.unseal_work();
         if let Some(place) = &workspace.record.place {
             let _ = by_path::remove_dir_all(place);

@@ -3,7 +3,10 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::BString;
-use engine::workspace::record::{Activity, Workspace};
+use engine::workspace::{
+    backend::Mounted,
+    record::{Activity, Workspace},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -36,7 +39,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 pub(super) fn unmount(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &UNMOUNT, "unmounted", |_, workspace| {
         let _lock = workspace.lock()?;
-        mounts::unmount(workspace)
+        mounts::unmount(run, workspace)
     })
 }
 
@@ -63,7 +66,12 @@ fn each(
                 report.push(json!({"name": workspace.name.to_string_lossy(), done: true}))
             }
             Ok(()) if request.quiet => {}
-            Ok(()) => console::eprint_line(text!("Workspace '", name, "' is ", done)),
+            Ok(()) => {
+                console::eprint_line(text!("Workspace '", name, "' is ", done));
+                if mounts::state(&workspace).is_ok_and(|state| state != Mounted::No) {
+                    mounts::tell_visibility(&workspace);
+                }
+            }
             Err(failure) => {
                 failure.print();
                 code = 1;

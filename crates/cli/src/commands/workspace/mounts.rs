@@ -4,19 +4,26 @@ use std::{
     ffi::OsString,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use bstr::BString;
 use engine::workspace::{
-    backend::{self, Backend, Busy, Layers, Mounted, Programs, holder, image},
+    backend::{self, Backend, Busy, Layers, Mounted, Process, Programs, Site, holder, image},
     base::Bases,
     record::{self, Activity, Workspace},
 };
 
-use super::context;
+use sys::by_path;
+
+use super::{context, maker};
 use crate::{
     session::invocation::Invocation,
-    term::{console::text, failure::Failure},
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
 };
 
 /// Returns the layers of a workspace; `None` if it has no upper layer.
@@ -29,6 +36,11 @@ pub(super) fn layers(workspace: &Workspace) -> Result<Option<Layers>, Failure> {
     }
 }
 
+/// Returns the directories with which a workspace is unmounted; `None` if it has no upper layer.
+pub(super) fn site(workspace: &Workspace) -> Option<Site> {
+    workspace.record.backend.has_upper().then(|| Site::of(workspace))
+}
+
 /// Mounts a workspace, unless it is mounted. `common` is the common directory of all worktrees.
 pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> Result<(), Failure> {
     if workspace.record.activity == Activity::Frozen {
@@ -36,36 +48,105 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
         let advice = String::from_utf8_lossy(&text!("thaw it: sapwood workspace thaw ", name)).into_owned();
         return Err(Failure::Fatal(text!("the workspace '", name, "' is frozen")).advised(Some(advice)));
     }
-    let Some(layers) = layers(workspace)? else { return Ok(()) };
+    let layers = match layers(workspace) {
+        // A mount that exists needs no base.
+        Err(_) if matches!(state(workspace), Ok(Mounted::Here | Mounted::InNamespace { .. })) => {
+            return Ok(());
+        }
+        layers => layers?,
+    };
+    let Some(layers) = layers else { return Ok(()) };
+    // The directory may have been made again. Without the file, Git would find a repository above
+    // it after the next unmount.
+    if by_path::list(&workspace.record.dir).is_ok_and(|names| names.is_empty()) {
+        maker::mark_unmounted(workspace)?;
+    }
     let programs = Programs { holder: holder(common, workspace)?, search: context::programs(run) };
     backend::mount(workspace.record.backend, &layers, &programs)?;
     Ok(())
 }
 
+/// Tells the user how to see the files of a workspace that not every process sees.
+pub(super) fn tell_visibility(workspace: &Workspace) {
+    if workspace.record.backend == Backend::OverlayUser {
+        let name = workspace.name.as_bytes();
+        console::hint(text!(
+            "Only processes that sapwood starts see its files: sapwood workspace enter ",
+            name,
+            ", or sapwood workspace exec ",
+            name,
+            " -- <command>"
+        ));
+    }
+}
+
 /// Unmounts a workspace if it is mounted, and its base if no other workspace uses it.
-pub(super) fn unmount(workspace: &Workspace) -> Result<(), Failure> {
-    let Some(layers) = layers(workspace)? else { return Ok(()) };
-    backend::unmount(workspace.record.backend, &layers, Busy::Refuse)?;
-    release_base(workspace.record.backend, &layers);
+pub(super) fn unmount(run: &Invocation, workspace: &Workspace) -> Result<(), Failure> {
+    let Some(site) = site(workspace) else { return Ok(()) };
+    let unmount = || backend::unmount(workspace.record.backend, &site, Busy::Refuse);
+    after_maintenance(run, unmount, |error| Some(error))?;
+    release_base(workspace);
     Ok(())
 }
 
+/// Returns an error that names a mount inside a workspace, if there is one.
+pub(super) fn refuse_mounts_inside(workspace: &Workspace) -> Result<(), Failure> {
+    Ok(backend::refuse_mounts_inside(workspace.record.backend, &Site::of(workspace))?)
+}
+
+/// The longest wait for Git's maintenance.
+const LONGEST_MAINTENANCE: Duration = Duration::from_secs(60);
+
+/// The time after which the user is told about the wait.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Repeats `act` while nothing but Git's own maintenance uses the workspace. Git starts it in the
+/// background after a commit, in the current directory, so it would keep a workspace from being
+/// unmounted though its user has finished. `busy` returns the error of the backend.
+pub(super) fn after_maintenance<E>(
+    run: &Invocation,
+    mut act: impl FnMut() -> Result<(), E>,
+    busy: fn(&E) -> Option<&backend::Error>,
+) -> Result<(), Failure>
+where
+    Failure: From<E>,
+{
+    let begun = Instant::now();
+    let mut is_told = false;
+    loop {
+        let error = match act() {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        let process = match busy(&error) {
+            Some(backend::Error::Busy { processes, .. }) if processes.iter().all(Process::is_maintenance) => {
+                processes.first()
+            }
+            _ => None,
+        };
+        let Some(process) = process.filter(|_| begun.elapsed() < LONGEST_MAINTENANCE) else {
+            return Err(error.into());
+        };
+        if !is_told && begun.elapsed() > SILENCE {
+            console::eprint_line(format!("Waiting for Git's maintenance, {process}"));
+            is_told = true;
+        }
+        run.interrupt.check()?;
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Unmounts the base of a workspace if it is unused. A failure leaves a mount, which is harmless.
-pub(super) fn release_base(backend: Backend, layers: &Layers) {
-    if backend == Backend::Image {
+pub(super) fn release_base(workspace: &Workspace) {
+    if let (Backend::Image, Ok(Some(layers))) = (workspace.record.backend, layers(workspace)) {
         let _ = image::unmount_if_unused(&layers.base);
     }
 }
 
-/// Returns true if something is mounted at the directory of a workspace.
-pub(super) fn is_mounted_at(workspace: &Workspace) -> bool {
-    !matches!(sys::mount_at(&workspace.record.dir), Ok(None))
-}
-
 /// Returns where the files of a workspace are visible.
 pub(super) fn state(workspace: &Workspace) -> Result<Mounted, Failure> {
-    match layers(workspace)? {
-        Some(layers) => Ok(backend::state(workspace.record.backend, &layers)?),
+    match site(workspace) {
+        Some(site) => Ok(backend::state(workspace.record.backend, &site)?),
         None => Ok(Mounted::Here),
     }
 }

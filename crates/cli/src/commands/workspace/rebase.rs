@@ -124,6 +124,7 @@ fn rebase(
     request: &Request,
 ) -> Result<u8, Failure> {
     mounts::mount(context.run, &context.common, workspace)?;
+    mounts::refuse_mounts_inside(workspace)?;
     let goal = Goal::find(context, workspace, name)?;
     let commit = goal.source.commit.ok_or_else(|| Failure::Fatal(text!("'", name, "' is no commit")))?;
     let old = workspace.record.base.as_ref().expect("a workspace with an upper layer has a base");
@@ -175,7 +176,7 @@ impl WorktreeUpdater for BaseReplacement<'_> {
     ) -> Result<(), Failure> {
         let fsync = &self.goal.settings.fsync;
         let staged = self.stage(&locked)?;
-        if let Err(failure) = mounts::unmount(self.workspace) {
+        if let Err(failure) = mounts::unmount(self.context.run, self.workspace) {
             staged.abandon()?;
             return Err(failure);
         }

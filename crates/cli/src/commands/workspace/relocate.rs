@@ -75,7 +75,7 @@ pub(crate) fn relocate(
     if !workspace.record.backend.has_upper() {
         return rename(worktree_context, &settings, &workspace, to);
     }
-    mounts::unmount(&workspace)?;
+    mounts::unmount(worktree_context.run, &workspace)?;
     let mark = [workspace.record.dir.as_os_str().as_bytes(), b"\0", to.as_os_str().as_bytes()].concat();
     record::clear_stale_lock(&mark_of(&workspace));
     let mut lock = store::Lock::take(&mark_of(&workspace), &store::LockOptions::default())?;

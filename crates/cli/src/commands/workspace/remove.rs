@@ -13,7 +13,11 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     fleet::pulled,
     trash::Trash,
-    workspace::{backend::Busy, record::Workspace, remove as files},
+    workspace::{
+        backend::Busy,
+        record::{Activity, Workspace},
+        remove as files,
+    },
     worktree::admin::Found,
 };
 use format::ObjectId;
@@ -22,7 +26,7 @@ use serde_json::{Value, json};
 
 use super::{
     context::{self, Context},
-    mounts,
+    gc, mounts,
     request::{REMOVE, Request},
 };
 use crate::{
@@ -82,6 +86,10 @@ pub(crate) fn remove(
     let _lock = workspace.lock()?;
     let worktree = worktree_context.repo.linked_worktree(&workspace.name);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
+    // An unmount by force detaches all mounts inside. Without an unmount, they would stay in the way.
+    if force == Force::No || !workspace.record.backend.has_upper() {
+        mounts::refuse_mounts_inside(workspace)?;
+    }
     if let (Some(worktree), Force::No) = (&worktree, force) {
         refuse_unsaved(worktree_context, workspace, worktree)?;
     }
@@ -106,15 +114,12 @@ fn remove_files(
     let shared = worktree_context.shared_or_default();
     let mut discarded =
         Trash::new(&worktree_context.common, shared, trash::workers(), worktree_context.run.interrupt.flag());
-    // A missing base does not keep a workspace from being removed.
-    let layers = match mounts::layers(workspace) {
-        Err(_) if !mounts::is_mounted_at(workspace) => None,
-        layers => layers?,
-    };
-    files::remove(workspace, layers.as_ref(), busy, &mut discarded)?;
-    if let Some(layers) = layers {
-        mounts::release_base(workspace.record.backend, &layers);
-    }
+    let remove = || files::remove(workspace, busy, &mut discarded);
+    mounts::after_maintenance(worktree_context.run, remove, |error| match error {
+        files::Error::Backend(error) => Some(error),
+        _ => None,
+    })?;
+    mounts::release_base(workspace);
     Ok(())
 }
 
@@ -131,7 +136,7 @@ fn refuse_unsaved(
         refuse_unreachable(worktree_context.repo, workspace, head.oid)?;
     }
     match workspace.record.backend.has_upper() {
-        true => refuse_changes_inside(workspace),
+        true => refuse_changes_inside(worktree_context, workspace, worktree),
         false => refuse_changes(worktree_context, worktree, name),
     }
 }
@@ -157,7 +162,24 @@ fn refuse_unreachable(repo: &Repository, workspace: &Workspace, oid: ObjectId) -
 }
 
 /// Runs `status` inside the workspace, where its files are visible. It examines only changes.
-fn refuse_changes_inside(workspace: &Workspace) -> Result<(), Failure> {
+fn refuse_changes_inside(
+    worktree_context: &WorktreeContext<'_>,
+    workspace: &Workspace,
+    worktree: &Worktree,
+) -> Result<(), Failure> {
+    let name = workspace.name.as_bytes();
+    let mounted = mounts::mount(worktree_context.run, &worktree_context.common, workspace);
+    if let Err(failure) = mounted {
+        if workspace.record.activity == Activity::Frozen {
+            return Err(failure);
+        }
+        // The files of a base are no work of the user's.
+        if gc::is_empty(workspace) && !has_staged_changes(worktree_context.repo, worktree)? {
+            return Ok(());
+        }
+        failure.print();
+        return Err(unknown_changes(name));
+    }
     let failed =
         |error: std::io::Error| Failure::fatal(format!("cannot run status in the workspace: {error}"));
     let program = mounts::this_program()?;
@@ -167,14 +189,34 @@ fn refuse_changes_inside(workspace: &Workspace) -> Result<(), Failure> {
     child.args(["status", "--porcelain", "--ignore-submodules=none"]);
     console::flush();
     let output = child.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(failed)?;
-    match output.status.success() && output.stdout.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::fatal(text!(
-            "'",
-            workspace.name.as_bytes(),
-            "' contains modified or untracked files, use --force to delete it"
-        ))),
+    if !output.status.success() {
+        return Err(unknown_changes(name));
     }
+    if output.stdout.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::fatal(text!("'", name, "' contains modified or untracked files, use --force to delete it")))
+}
+
+/// Returns the failure after the changes of a workspace could not be examined. The cause was
+/// printed.
+fn unknown_changes(name: &[u8]) -> Failure {
+    Failure::Fatal(text!(
+        "cannot find out whether '",
+        name,
+        "' contains unsaved work, use --force to delete it in any case"
+    ))
+}
+
+/// Returns true if the index of a worktree may differ from its HEAD.
+fn has_staged_changes(repo: &Repository, worktree: &Worktree) -> Result<bool, Failure> {
+    let Ok(tree) = repo.tree_of(repo.head_of(worktree).oid) else { return Ok(true) };
+    let mut child = Command::new(mounts::this_program()?);
+    child.env("GIT_DIR", &worktree.git_dir).current_dir(&worktree.git_dir).arg("write-tree");
+    console::flush();
+    let ended = child.stdin(Stdio::null()).output();
+    let ended = ended.map_err(|error| Failure::fatal(format!("cannot run write-tree: {error}")))?;
+    Ok(ended.stdout.trim() != tree.to_string().as_bytes())
 }
 
 /// Returns the JSON document of a removed workspace.

@@ -156,8 +156,17 @@ pub(super) const THAW: Table<Set<Request>> = Table {
 };
 
 pub(super) const GC: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace gc [-n] [--json]"],
-    options: &[DRY_RUN, JSON, QUIET],
+    usage: &["sapwood workspace gc [--all] [-n] [--json]"],
+    options: &[
+        Opt::flag(
+            "--all",
+            "also unmount what belongs to repositories that were deleted; works outside of a repository",
+            |request: &mut Request| &mut request.all,
+        ),
+        DRY_RUN,
+        JSON,
+        QUIET,
+    ],
     grammar: Grammar::Mixed,
 };
 

@@ -16,6 +16,9 @@ use super::{Backend, Error, fill, fuse};
 pub enum Visibility {
     /// Every process on the machine.
     Everybody,
+    /// Every process on the machine, unless only a full copy would serve them all. Then those that
+    /// join the workspace.
+    EverybodyWithoutCopy,
     /// At least those that join the workspace.
     Joined,
 }
@@ -36,9 +39,8 @@ pub struct Place<'a> {
 /// Returns each backend that can serve `visibility`, the best first. The result of a backend that
 /// does not work here is the reason.
 pub fn probe(visibility: Visibility, place: &Place<'_>) -> Vec<(Backend, Result<(), String>)> {
-    let fits = |backend: &Backend| visibility == Visibility::Joined || *backend != Backend::OverlayUser;
     let verdict = |backend| (backend, works(backend, place));
-    Backend::ALL.into_iter().filter(fits).map(verdict).collect()
+    candidates(visibility).into_iter().map(verdict).collect()
 }
 
 /// Returns the wanted backend, or without one the best that works here. Returns [`Error::Unfit`] if
@@ -49,12 +51,27 @@ pub fn choose(wanted: Option<Backend>, visibility: Visibility, place: &Place<'_>
             Ok(()) => Ok(backend),
             Err(reason) => Err(Error::Unfit { backend, reason }),
         },
-        None => Ok(Backend::ALL
-            .into_iter()
-            .filter(|backend| visibility == Visibility::Joined || *backend != Backend::OverlayUser)
-            .find(|backend| works(*backend, place).is_ok())
-            .unwrap_or(Backend::Copy)),
+        None => {
+            let mut all = candidates(visibility).into_iter();
+            Ok(all.find(|backend| works(*backend, place).is_ok()).unwrap_or(Backend::Copy))
+        }
     }
+}
+
+/// Returns the backends to try, the best first.
+fn candidates(visibility: Visibility) -> Vec<Backend> {
+    let mut all = Backend::ALL.to_vec();
+    match visibility {
+        Visibility::Joined => {}
+        Visibility::Everybody => all.retain(|backend| *backend != Backend::OverlayUser),
+        // A stable sort keeps the order otherwise.
+        Visibility::EverybodyWithoutCopy => all.sort_by_key(|backend| match backend {
+            Backend::OverlayUser => 1,
+            Backend::Copy => 2,
+            _ => 0,
+        }),
+    }
+    all
 }
 
 /// Returns an error with the reason if a backend does not work here.
@@ -164,4 +181,18 @@ fn file_system(path: &Path) -> Result<FileSystem, String> {
 fn existing(path: &Path) -> PathBuf {
     let there = |path: &&Path| matches!(by_path::stat_followed(path), Ok(Some(_)));
     path.ancestors().find(there).unwrap_or(Path::new("/")).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_backends_by_who_sees_the_files() {
+        use Backend::*;
+        assert_eq!(candidates(Visibility::Joined), Backend::ALL);
+        assert_eq!(candidates(Visibility::Everybody), [Image, Overlay, Fuse, Btrfs, Reflink, Copy]);
+        let without_copy = [Image, Overlay, Fuse, Btrfs, Reflink, OverlayUser, Copy];
+        assert_eq!(candidates(Visibility::EverybodyWithoutCopy), without_copy);
+    }
 }

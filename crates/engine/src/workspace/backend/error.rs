@@ -18,6 +18,11 @@ pub enum Error {
     /// A layer or a device of the base is missing.
     #[error("cannot mount '{}': '{}' does not exist", .top.display(), .missing.display())]
     Missing { top: PathBuf, missing: PathBuf },
+    #[error("cannot mount the workspace: its directory '{}' does not exist", .path.display())]
+    NoDirectory { path: PathBuf },
+    /// The upper layer is missing.
+    #[error("cannot mount '{}': '{}', which holds its changes, does not exist", .top.display(), .upper.display())]
+    NoUpper { top: PathBuf, upper: PathBuf },
     #[error("cannot mount '{}': {}{}", .path.display(), sys::reason(.source), joined(.messages))]
     Mount { path: PathBuf, source: io::Error, messages: Vec<String> },
     #[error("cannot mount '{}': this user may not mount", .path.display())]
@@ -41,6 +46,12 @@ pub enum Error {
     NotAnImage { image: PathBuf },
     #[error("'{}' is in use by {}", .path.display(), list(.processes))]
     Busy { path: PathBuf, processes: Vec<Process> },
+    /// Something is mounted inside the workspace.
+    #[error("'{}' contains a mount: '{}'", .path.display(), .inner.display())]
+    Inside { path: PathBuf, inner: PathBuf },
+    /// A bind mount shows the workspace, or a part of it, at another place.
+    #[error("'{}' is mounted at '{}', too", .path.display(), .copy.display())]
+    Copied { path: PathBuf, copy: PathBuf },
     /// The workspace is mounted in a mount namespace other than this process's.
     #[error("'{}' is mounted in another mount namespace: {}", .path.display(), list(.processes))]
     Elsewhere { path: PathBuf, processes: Vec<Process> },
@@ -93,6 +104,14 @@ impl Error {
             Error::Missing { missing, .. } => {
                 format!("mount the disk that holds '{}', or make the base again", missing.display())
             }
+            Error::NoDirectory { path } => {
+                format!("mount the disk that holds it, or make it again: mkdir -p '{}'", path.display())
+            }
+            Error::NoUpper { .. } => "mount the disk that holds it; if the changes are lost: \
+                 'sapwood workspace remove --force'"
+                .to_owned(),
+            Error::Inside { inner, .. } => format!("unmount that first: umount '{}'", inner.display()),
+            Error::Copied { copy, .. } => format!("unmount that first: umount '{}'", copy.display()),
             Error::NotAllowed { .. } => {
                 format!("run as root, or use '--backend {}'", Backend::OverlayUser.name())
             }
@@ -160,6 +179,31 @@ impl Process {
     pub(super) fn of(pid: u32) -> Process {
         Process { pid, name: sys::namespace::name_of(pid) }
     }
+
+    /// Returns true if this is Git's maintenance or garbage collection, or a program that it runs.
+    pub fn is_maintenance(&self) -> bool {
+        let lines = sys::namespace::command_lines_up_from(self.pid);
+        lines.iter().any(|words| is_maintenance(words))
+    }
+}
+
+/// Returns true for a command line of `git maintenance` or `git gc`.
+fn is_maintenance(words: &[Vec<u8>]) -> bool {
+    let Some((program, args)) = words.split_first() else { return false };
+    let name = program.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let mut args = args.iter();
+    let command = match name {
+        b"git" => loop {
+            match args.next().map(Vec::as_slice) {
+                // These options take the next word.
+                Some(b"-c" | b"-C" | b"--git-dir" | b"--work-tree" | b"--namespace") => drop(args.next()),
+                Some(option) if option.starts_with(b"-") => {}
+                command => break command,
+            }
+        },
+        _ => name.strip_prefix(b"git-"),
+    };
+    matches!(command, Some(b"maintenance" | b"gc"))
 }
 
 impl fmt::Display for Process {
@@ -226,3 +270,27 @@ pub(super) fn explained(
 /// or extended attributes.
 const UNFIT: &[&str] =
     &["overlay", "vfat", "exfat", "msdos", "ramfs", "erofs", "squashfs", "iso9660", "ecryptfs"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recognises_maintenance() {
+        let is = |line: &str| {
+            let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            is_maintenance(&words)
+        };
+        for line in [
+            "git maintenance run --auto --quiet --detach",
+            "/usr/lib/git-core/git -c a.b=c --no-pager gc --auto",
+            "git -C /repo maintenance run",
+            "/usr/lib/git-core/git-gc",
+        ] {
+            assert!(is(line), "{line}");
+        }
+        for line in ["git commit -m gc", "git -c gc status", "sh -c gc", "gc", "git", "vim maintenance", ""] {
+            assert!(!is(line), "{line}");
+        }
+    }
+}

@@ -16,12 +16,13 @@ use std::{
     time::Duration,
 };
 
+use bstr::ByteSlice as _;
 use sys::{Mount, by_path, mount::Unmount};
 
 use super::{
-    Busy, Error, Layers, Mounted,
+    Busy, Error, Layers, Mounted, Site,
     marker::{self, Marker},
-    overlay, real,
+    overlay, place_of, real,
 };
 
 /// A program that combines layers.
@@ -100,11 +101,12 @@ const PROGRAM: &str = "program";
 
 /// Mounts the layers. The workspace must not be mounted.
 pub(super) fn mount(layers: &Layers, search: &[PathBuf]) -> Result<(), Error> {
-    let _lock = overlay::lock(&layers.upper, &layers.top)?;
-    if let Some(mount) = mount_at(&layers.top)? {
-        return Err(Error::Covered { path: layers.top.clone(), file_system: mount.file_system });
+    overlay::refuse_absent(&layers.site.top)?;
+    let _lock = overlay::lock(&layers.site.upper, &layers.site.top)?;
+    if let Some(mount) = mount_at(&layers.site.top)? {
+        return Err(Error::Covered { path: layers.site.top.clone(), file_system: mount.file_system });
     }
-    let bound = program_of(&layers.state);
+    let bound = program_of(&layers.site.state);
     let missing = || Error::NoProgram { name: bound.map_or("fuse-overlayfs", Program::name) };
     let (program, path) = match bound {
         Some(program) => (program, locate(program.name(), search).ok_or_else(missing)?),
@@ -112,12 +114,12 @@ pub(super) fn mount(layers: &Layers, search: &[PathBuf]) -> Result<(), Error> {
     };
     refuse_names(layers, program)?;
     link_layers(layers, program)?;
-    Marker::current().write(&layers.state)?;
+    Marker::current().write(&layers.site.state)?;
     let started = run(layers, program, &path);
     if started.is_err() {
-        Marker::remove(&layers.state);
+        Marker::remove(&layers.site.state);
         // A program that failed late may already have mounted.
-        let _ = release(&layers.top, Busy::Detach);
+        let _ = release(&layers.site.top, Busy::Detach);
     }
     started
 }
@@ -125,7 +127,7 @@ pub(super) fn mount(layers: &Layers, search: &[PathBuf]) -> Result<(), Error> {
 /// Returns an error for layers whose names the program cannot handle. fuse-overlayfs resolves the
 /// links, joins the resulting paths with colons, and splits them again.
 fn refuse_names(layers: &Layers, program: Program) -> Result<(), Error> {
-    let all = lower(layers).into_iter().chain([layers.upper.clone(), layers.work.clone()]);
+    let all = lower(layers).into_iter().chain([layers.site.upper.clone(), layers.site.work.clone()]);
     let is_unfit = |path: &PathBuf| {
         program == Program::FuseOverlayfs
             && real(path).as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b'\\' | b','))
@@ -138,7 +140,7 @@ fn refuse_names(layers: &Layers, program: Program) -> Result<(), Error> {
 
 /// Creates the links, and replaces existing ones.
 fn link_layers(layers: &Layers, program: Program) -> Result<(), Error> {
-    let dir = links(&layers.state);
+    let dir = links(&layers.site.state);
     match by_path::remove_dir_all(&dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         removed => removed.map_err(Error::io("remove", &dir))?,
@@ -148,11 +150,11 @@ fn link_layers(layers: &Layers, program: Program) -> Result<(), Error> {
         let path = dir.join(name);
         by_path::symlink(target, &path).map_err(Error::io("create", &path))
     };
-    link(UPPER, &layers.upper)?;
-    link(WORK, &layers.work)?;
+    link(UPPER, &layers.site.upper)?;
+    link(WORK, &layers.site.work)?;
     for (place, lower) in lower(layers).iter().enumerate() {
         if !matches!(by_path::stat_followed(lower), Ok(Some(_))) {
-            return Err(Error::Missing { top: layers.top.clone(), missing: lower.clone() });
+            return Err(Error::Missing { top: layers.site.top.clone(), missing: lower.clone() });
         }
         link(&place.to_string(), lower)?;
     }
@@ -184,15 +186,15 @@ fn run(layers: &Layers, program: Program, path: &Path) -> Result<(), Error> {
         }
     };
     let mut args: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
-    args.push(layers.top.as_os_str());
-    let dir = links(&layers.state);
+    args.push(layers.site.top.as_os_str());
+    let dir = links(&layers.site.state);
     let failed = |source| Error::Start { program: path.to_owned(), source };
     let ended = sys::run_detached(path, &args, &dir).map_err(failed)?;
-    match mount_at(&layers.top)? {
+    match mount_at(&layers.site.top)? {
         Some(mount) if ended.is_success && is_of(&mount, program) => Ok(()),
         _ => Err(Error::Program {
             program: path.to_owned(),
-            top: layers.top.clone(),
+            top: layers.site.top.clone(),
             message: message(&ended.errors, program),
         }),
     }
@@ -210,9 +212,9 @@ fn message(errors: &[u8], program: Program) -> String {
 }
 
 /// Unmounts the workspace.
-pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
-    release(&layers.top, busy)?;
-    Marker::remove(&layers.state);
+pub(super) fn unmount(site: &Site, busy: Busy) -> Result<(), Error> {
+    release(&site.top, busy)?;
+    Marker::remove(&site.state);
     Ok(())
 }
 
@@ -266,20 +268,44 @@ fn ask(top: &Path, lazily: bool) -> Result<(), Error> {
 }
 
 /// Returns where the workspace is visible.
-pub(super) fn state(layers: &Layers) -> Result<Mounted, Error> {
+pub(super) fn state(site: &Site) -> Result<Mounted, Error> {
     let is_ours = |mount: &Mount| Program::ALL.into_iter().any(|program| is_of(mount, program));
-    match mount_at(&layers.top)? {
+    match mount_at(&site.top)? {
         Some(mount) if is_ours(&mount) => Ok(Mounted::Here),
         _ => {
-            let top = place_of(&layers.top);
-            Ok(marker::elsewhere(&layers.state, |mount| mount.point == top && is_ours(mount)))
+            let top = place_of(&site.top);
+            Ok(marker::elsewhere(&site.state, |mount| mount.point == top && is_ours(mount)))
         }
     }
 }
 
+/// Returns true if a mount is that of a program that may serve workspaces.
+pub(in crate::workspace) fn is_program_of_ours(mount: &Mount) -> bool {
+    Program::ALL.into_iter().any(|program| is_of(mount, program))
+}
+
+/// Returns true if a running program serves the mount at `top` with the arguments that [`run`]
+/// passes.
+pub(in crate::workspace) fn is_served_for(top: &Path) -> bool {
+    let is_it = |words: &Vec<Vec<u8>>| {
+        let is_upper = |word: &Vec<u8>| {
+            word.find(format!("upperdir={UPPER},workdir={WORK}")).is_some()
+                || word.starts_with(format!("{UPPER}=RW:0=RO").as_bytes())
+        };
+        words.last().is_some_and(|last| *last == top.as_os_str().as_bytes()) && words.iter().any(is_upper)
+    };
+    let processes = sys::namespace::process_ids().unwrap_or_default();
+    processes.into_iter().any(|pid| sys::namespace::command_lines_up_from(pid).first().is_some_and(is_it))
+}
+
+/// Unmounts with `fusermount`, for a user who may not unmount.
+pub(in crate::workspace) fn unmount_as_owner(top: &Path) -> Result<(), Error> {
+    ask(top, true)
+}
+
 /// Removes a mount whose program has exited.
-pub(super) fn remove_dead(layers: &Layers) -> Result<(), Error> {
-    if is_dead(&layers.top) { release(&layers.top, Busy::Detach) } else { Ok(()) }
+pub(super) fn remove_dead(site: &Site) -> Result<(), Error> {
+    if is_dead(&site.top) { release(&site.top, Busy::Detach) } else { Ok(()) }
 }
 
 /// Returns true if the program that serves the mount at `top` has exited.
@@ -297,14 +323,6 @@ fn mount_at(top: &Path) -> Result<Option<Mount>, Error> {
             Ok(mounts.into_iter().rev().find(|mount| mount.point == place))
         }
         found => found.map_err(Error::io("examine", top)),
-    }
-}
-
-/// Like [`real`], without accessing `top` itself.
-fn place_of(top: &Path) -> PathBuf {
-    match (top.parent(), top.file_name()) {
-        (Some(above), Some(name)) => real(above).join(name),
-        _ => top.to_owned(),
     }
 }
 

@@ -22,7 +22,7 @@ use sys::{
 };
 
 use super::{
-    Backend, Busy, Error, Layers, Mounted, Process,
+    Backend, Busy, Error, Layers, Mounted, Process, Site,
     marker::Marker,
     overlay::{self, Rights},
 };
@@ -58,8 +58,8 @@ pub(super) fn start(layers: &Layers, program: &Program) -> Result<Mounted, Error
     let mut first = Vec::new();
     output.read_until(b'\n', &mut first).map_err(failed)?;
     if first == READY {
-        return match super::state(Backend::OverlayUser, layers)? {
-            Mounted::No => Err(Error::NotMounted { path: layers.top.clone() }),
+        return match super::state(Backend::OverlayUser, &layers.site)? {
+            Mounted::No => Err(Error::NotMounted { path: layers.site.top.clone() }),
             mounted => Ok(mounted),
         };
     }
@@ -93,27 +93,27 @@ pub fn hold(layers: &Layers, mut ready: impl Write) -> Result<(), Error> {
 }
 
 fn begin(layers: &Layers) -> Result<(sys::File, Watch), Error> {
-    let watch = Watch::new(&layers.state).map_err(Error::io("watch", &layers.state))?;
+    let watch = Watch::new(&layers.site.state).map_err(Error::io("watch", &layers.site.state))?;
     namespace::enter_new().map_err(|source| Error::NoNamespaces { source })?;
     let current = namespace::Process::current().map_err(Error::io("read", Path::new("/proc/self/stat")))?;
     let marker = Marker { holder: Some(current), ..Marker::current() };
     let lock = overlay::mount(layers, Rights::InUserNamespace, &marker)?;
     // A request to which no holder has responded.
-    let _ = by_path::remove_file(&layers.state.join(REQUEST));
+    let _ = by_path::remove_file(&layers.site.state.join(REQUEST));
     Ok((lock, watch))
 }
 
 fn wait(layers: &Layers, mut watch: Watch) -> Result<(), Error> {
     let current = namespace::Process::current().map_err(Error::io("read", Path::new("/proc/self/stat")))?;
-    let request = layers.state.join(REQUEST);
+    let request = layers.site.state.join(REQUEST);
     loop {
-        watch.wait(LOOK).map_err(Error::io("watch", &layers.state))?;
-        if Marker::read(&layers.state).and_then(|marker| marker.holder) != Some(current) {
+        watch.wait(LOOK).map_err(Error::io("watch", &layers.site.state))?;
+        if Marker::read(&layers.site.state).and_then(|marker| marker.holder) != Some(current) {
             return Ok(());
         }
         if matches!(by_path::stat(&request), Ok(Some(_))) {
-            let unmounted = sys::mount::unmount(&layers.top, Unmount::Plain);
-            let finished = unmounted.is_ok().then(|| overlay::finish(layers));
+            let unmounted = sys::mount::unmount(&layers.site.top, Unmount::Plain);
+            let finished = unmounted.is_ok().then(|| overlay::finish(&layers.site));
             by_path::remove_file(&request).map_err(Error::io("remove", &request))?;
             if let Some(finished) = finished {
                 return finished;
@@ -123,13 +123,13 @@ fn wait(layers: &Layers, mut watch: Watch) -> Result<(), Error> {
 }
 
 /// Unmounts a workspace that a holder keeps mounted, and waits until the holder has exited.
-pub(super) fn end(layers: &Layers, busy: Busy) -> Result<(), Error> {
-    let top = || layers.top.clone();
-    let marker = Marker::read(&layers.state).unwrap_or_default();
+pub(super) fn end(site: &Site, busy: Busy) -> Result<(), Error> {
+    let top = || site.top.clone();
+    let marker = Marker::read(&site.state).unwrap_or_default();
     let holder = marker.holder.filter(namespace::Process::is_alive);
     if busy == Busy::Detach {
         // The holder exits when the marker no longer contains its process id.
-        Marker::remove(&layers.state);
+        Marker::remove(&site.state);
         let has_ended = holder.is_none_or(|holder| holder.await_end(ANSWER).unwrap_or(true));
         return match has_ended {
             true => Ok(()),
@@ -144,8 +144,8 @@ pub(super) fn end(layers: &Layers, busy: Busy) -> Result<(), Error> {
     if !processes.is_empty() {
         return Err(Error::Busy { path: top(), processes });
     }
-    let request = layers.state.join(REQUEST);
-    let mut watch = Watch::new(&layers.state).map_err(Error::io("watch", &layers.state))?;
+    let request = site.state.join(REQUEST);
+    let mut watch = Watch::new(&site.state).map_err(Error::io("watch", &site.state))?;
     let made = by_path::append(&request, true, 0o600);
     made.map_err(Error::io("create", &request))?;
     let begin = Instant::now();
@@ -153,7 +153,7 @@ pub(super) fn end(layers: &Layers, busy: Busy) -> Result<(), Error> {
         // The holder removes its marker after it has unmounted, and removes the request in any
         // case.
         let is_open = matches!(by_path::stat(&request), Ok(Some(_)));
-        let is_held = Marker::read(&layers.state).and_then(|marker| marker.holder) == Some(holder);
+        let is_held = Marker::read(&site.state).and_then(|marker| marker.holder) == Some(holder);
         if !is_held || !holder.is_alive() {
             let _ = holder.await_end(ANSWER);
             let _ = by_path::remove_file(&request);
@@ -166,7 +166,7 @@ pub(super) fn end(layers: &Layers, busy: Busy) -> Result<(), Error> {
             let _ = by_path::remove_file(&request);
             return Err(Error::Stuck { path: top(), process: Process::of(holder.pid) });
         };
-        watch.wait(left.min(Duration::from_millis(100))).map_err(Error::io("watch", &layers.state))?;
+        watch.wait(left.min(Duration::from_millis(100))).map_err(Error::io("watch", &site.state))?;
     }
 }
 
@@ -183,19 +183,19 @@ fn users(marker: &Marker, holder: Option<namespace::Process>) -> Vec<Process> {
 /// Moves this process into the namespaces of a mounted workspace, and changes to the directory
 /// `below` in it. This process must have only one thread. If the workspace is already visible, only
 /// the directory is changed.
-pub fn join(backend: Backend, layers: &Layers, below: &Path) -> Result<(), Error> {
-    let not_mounted = || Error::NotMounted { path: layers.top.clone() };
-    match super::state(backend, layers)? {
+pub fn join(backend: Backend, site: &Site, below: &Path) -> Result<(), Error> {
+    let not_mounted = || Error::NotMounted { path: site.top.clone() };
+    match super::state(backend, site)? {
         Mounted::Here => {}
         Mounted::InNamespace { pid } => {
             let process = namespace::Process::of(pid).ok().flatten().ok_or_else(not_mounted)?;
-            process.join().map_err(Error::io("enter the namespace of", &layers.top))?;
-            if super::state(backend, layers)? != Mounted::Here {
+            process.join().map_err(Error::io("enter the namespace of", &site.top))?;
+            if super::state(backend, site)? != Mounted::Here {
                 return Err(not_mounted());
             }
         }
         Mounted::No => return Err(not_mounted()),
     }
-    let dir = layers.top.join(below);
+    let dir = site.top.join(below);
     std::env::set_current_dir(&dir).map_err(Error::io("enter", &dir))
 }

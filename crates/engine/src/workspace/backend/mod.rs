@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 pub use choose::{Place, Visibility, choose, probe};
 pub use error::{Error, Process};
 pub use fill::{copy, snapshot};
-use sys::by_path;
+use sys::{Mount, by_path};
 
 use super::{
     base::Base,
@@ -97,6 +97,16 @@ pub struct Layers {
     pub base: Base,
     /// Frozen layers of ignored files above the base, from top to bottom.
     pub frozen: Vec<PathBuf>,
+    /// The workspace's own directories.
+    pub site: Site,
+    /// The effect of `fsync` in the workspace.
+    pub durability: Durability,
+}
+
+/// The directories that belong to a workspace alone. They suffice to find out where it is mounted,
+/// and to unmount it, also if its base is gone.
+#[derive(Clone, Debug)]
+pub struct Site {
     /// The upper layer.
     pub upper: PathBuf,
     /// overlayfs' work directory, on the file system of `upper`.
@@ -105,8 +115,18 @@ pub struct Layers {
     pub top: PathBuf,
     /// The state directory of the workspace.
     pub state: PathBuf,
-    /// The effect of `fsync` in the workspace.
-    pub durability: Durability,
+}
+
+impl Site {
+    /// Returns the directories of `workspace`.
+    pub fn of(workspace: &Workspace) -> Site {
+        Site {
+            upper: workspace.upper(),
+            work: workspace.work(),
+            top: workspace.record.dir.clone(),
+            state: workspace.state.clone(),
+        }
+    }
 }
 
 impl Layers {
@@ -115,10 +135,7 @@ impl Layers {
         Layers {
             base,
             frozen: workspace.record.layers.clone(),
-            upper: workspace.upper(),
-            work: workspace.work(),
-            top: workspace.record.dir.clone(),
-            state: workspace.state.clone(),
+            site: Site::of(workspace),
             durability: workspace.record.durability,
         }
     }
@@ -161,16 +178,16 @@ pub enum Busy {
 /// to mount.
 pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<Mounted, Error> {
     if backend == Backend::Fuse {
-        fuse::remove_dead(layers)?;
+        fuse::remove_dead(&layers.site)?;
     }
-    match state(backend, layers)? {
+    match state(backend, &layers.site)? {
         Mounted::No => {}
         Mounted::InNamespace { pid } if backend != Backend::OverlayUser => {
-            return Err(elsewhere(layers, pid));
+            return Err(elsewhere(&layers.site, pid));
         }
         mounted => return Ok(mounted),
     }
-    marker::refuse_other_host(&layers.state, &layers.top)?;
+    marker::refuse_other_host(&layers.site.state, &layers.site.top)?;
     match backend {
         Backend::Image => {
             let held = image::mount(&layers.base)?;
@@ -193,48 +210,80 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
 }
 
 /// Unmounts a workspace, if it is mounted. Returns [`Error::Busy`] with the processes that use it,
-/// unless `busy` is [`Busy::Detach`].
-pub fn unmount(backend: Backend, layers: &Layers, busy: Busy) -> Result<(), Error> {
-    if backend == Backend::Fuse && fuse::is_dead(&layers.top) {
-        return fuse::unmount(layers, Busy::Detach);
+/// or [`Error::Inside`] with a mount inside it, unless `busy` is [`Busy::Detach`].
+pub fn unmount(backend: Backend, site: &Site, busy: Busy) -> Result<(), Error> {
+    if backend == Backend::Fuse && fuse::is_dead(&site.top) {
+        return fuse::unmount(site, Busy::Detach);
     }
-    match (backend, state(backend, layers)?) {
+    if busy == Busy::Refuse {
+        refuse_mounts_inside(backend, site)?;
+    }
+    match (backend, state(backend, site)?) {
         (Backend::Image | Backend::Overlay | Backend::OverlayUser, Mounted::Here) => {
-            overlay::unmount(layers, busy)
+            overlay::unmount(site, busy)
         }
-        (Backend::Fuse, Mounted::Here) => fuse::unmount(layers, busy),
-        (Backend::OverlayUser, Mounted::InNamespace { .. }) => holder::end(layers, busy),
-        (_, Mounted::InNamespace { pid }) if busy == Busy::Refuse => Err(elsewhere(layers, pid)),
+        (Backend::Fuse, Mounted::Here) => fuse::unmount(site, busy),
+        (Backend::OverlayUser, Mounted::InNamespace { .. }) => holder::end(site, busy),
+        (_, Mounted::InNamespace { pid }) if busy == Busy::Refuse => Err(elsewhere(site, pid)),
+        // An earlier unmount may have left a bind mount.
+        (_, Mounted::No) if busy == Busy::Refuse => overlay::refuse_copies(site),
         _ => Ok(()),
+    }
+}
+
+/// Returns [`Error::Inside`] if something is mounted inside a workspace or over it, in the
+/// namespace in which the workspace is mounted.
+pub fn refuse_mounts_inside(backend: Backend, site: &Site) -> Result<(), Error> {
+    let mounts = match state(backend, site)? {
+        Mounted::InNamespace { pid } => sys::mounts_of(pid),
+        Mounted::Here | Mounted::No => sys::mounts(),
+    };
+    let mounts = mounts.map_err(Error::io("read", Path::new("/proc/self/mountinfo")))?;
+    let (top, upper) = (place_of(&site.top), real(&site.upper));
+    let is_ours = |mount: &&Mount| {
+        mount.point == top
+            && if backend == Backend::Fuse {
+                sys::is_fuse(&mount.file_system)
+            } else {
+                mount.has_upper(&upper)
+            }
+    };
+    let inner = match backend.has_upper() {
+        true => mounts.iter().find(is_ours).and_then(|own| sys::mounts_on(&mounts, own.id).pop()),
+        false => mounts.iter().rfind(|mount| mount.point.starts_with(&top)),
+    };
+    match inner {
+        Some(inner) => Err(Error::Inside { path: site.top.clone(), inner: inner.point.clone() }),
+        None => Ok(()),
     }
 }
 
 /// Unmounts a workspace whose upper layer will be deleted. Like [`unmount`], but does not wait for
 /// the upper layer's writeback.
-pub fn discard(backend: Backend, layers: &Layers, busy: Busy) -> Result<(), Error> {
+pub fn discard(backend: Backend, site: &Site, busy: Busy) -> Result<(), Error> {
     let is_overlay = matches!(backend, Backend::Image | Backend::Overlay | Backend::OverlayUser);
     // With the last mount, the kernel syncs the whole file system of the upper layer. So the mount
     // is kept and ended in the background. If that fails, the unmount is only slower.
-    let kept = match state(backend, layers)? {
-        Mounted::Here if is_overlay => sys::mount::keep(&layers.top).ok(),
+    let kept = match state(backend, site)? {
+        Mounted::Here if is_overlay => sys::mount::keep(&site.top).ok(),
         _ => None,
     };
-    let unmounted = unmount(backend, layers, busy);
+    let unmounted = unmount(backend, site, busy);
     if let Some(kept) = kept {
         kept.end_behind_us();
     }
     unmounted
 }
 
-fn elsewhere(layers: &Layers, pid: u32) -> Error {
-    Error::Elsewhere { path: layers.top.clone(), processes: vec![Process::of(pid)] }
+fn elsewhere(site: &Site, pid: u32) -> Error {
+    Error::Elsewhere { path: site.top.clone(), processes: vec![Process::of(pid)] }
 }
 
 /// Returns where the files of a workspace are visible.
-pub fn state(backend: Backend, layers: &Layers) -> Result<Mounted, Error> {
+pub fn state(backend: Backend, site: &Site) -> Result<Mounted, Error> {
     match backend {
-        Backend::Image | Backend::Overlay | Backend::OverlayUser => overlay::state(layers),
-        Backend::Fuse => fuse::state(layers),
+        Backend::Image | Backend::Overlay | Backend::OverlayUser => overlay::state(site),
+        Backend::Fuse => fuse::state(site),
         Backend::Btrfs | Backend::Reflink | Backend::Copy => Ok(Mounted::Here),
     }
 }
@@ -242,4 +291,12 @@ pub fn state(backend: Backend, layers: &Layers) -> Result<Mounted, Error> {
 /// Returns the path as it appears in the kernel's mount tables.
 fn real(path: &Path) -> PathBuf {
     by_path::canonical(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Like [`real`], without accessing `top` itself.
+fn place_of(top: &Path) -> PathBuf {
+    match (top.parent(), top.file_name()) {
+        (Some(above), Some(name)) => real(above).join(name),
+        _ => top.to_owned(),
+    }
 }

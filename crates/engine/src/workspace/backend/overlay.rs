@@ -13,10 +13,10 @@ use sys::{
 
 use super::{
     super::record::Durability,
-    Busy, Error, Layers, Mounted, Process,
+    Busy, Error, Layers, Mounted, Process, Site,
     error::explained,
     marker::{self, Marker},
-    real,
+    place_of, real,
 };
 
 const FILE_SYSTEM: &str = "overlay";
@@ -33,17 +33,20 @@ pub(super) enum Rights {
 /// Mounts the overlay. Returns the lock on its upper layer, which lasts until the file is closed.
 /// The workspace must not be mounted.
 pub(super) fn mount(layers: &Layers, rights: Rights, marker: &Marker) -> Result<File, Error> {
-    let lock = lock(&layers.upper, &layers.top)?;
-    refuse_cover(&layers.top)?;
+    refuse_absent(&layers.site.top)?;
+    let lock = lock(&layers.site.upper, &layers.site.top)?;
+    refuse_cover(&layers.site.top)?;
+    refuse_copies(&layers.site)?;
+    make_work(&layers.site.work)?;
     // This reads the marker of the last mount.
     clear_volatile_mark(layers)?;
     // Written before the mount: if this process is killed in between, the marker has no mount,
     // which is harmless.
-    marker.write(&layers.state)?;
+    marker.write(&layers.site.state)?;
     match attach(layers, rights) {
         Ok(()) => Ok(lock),
         Err(error) => {
-            Marker::remove(&layers.state);
+            Marker::remove(&layers.site.state);
             Err(error)
         }
     }
@@ -53,8 +56,8 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
     let files = layers.base.files();
     let overlay = Overlay {
         lower: layers.frozen.iter().map(PathBuf::as_path).chain([files.as_path()]).collect(),
-        upper: &layers.upper,
-        work: &layers.work,
+        upper: &layers.site.upper,
+        work: &layers.site.work,
         attributes: match rights {
             Rights::Full => Attributes::Trusted,
             Rights::InUserNamespace => Attributes::User,
@@ -65,26 +68,24 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
         },
     };
     let made = match sys::mount::overlay(&overlay) {
-        Ok(made) => made.attach(&layers.top).map_err(Into::into),
+        Ok(made) => made.attach(&layers.site.top).map_err(Into::into),
         Err(error) if sys::mount::takes_no_descriptors(&error) => {
             // The second form's error is clearer only if the kernel supports that form.
-            sys::mount::overlay_by_names(&overlay, &layers.top).map_err(|_| error)
+            sys::mount::overlay_by_names(&overlay, &layers.site.top).map_err(|_| error)
         }
         Err(error) => Err(error),
     };
     made.map_err(|error| {
-        let all = [&*layers.upper, &*layers.work, &*layers.top];
-        let needed: Vec<&Path> = overlay.lower.iter().copied().chain(all).collect();
-        explained(error, &layers.top, FILE_SYSTEM, Some(&layers.upper), &needed)
+        explained(error, &layers.site.top, FILE_SYSTEM, Some(&layers.site.upper), &overlay.lower)
     })
 }
 
 /// Unmounts the overlay of this namespace.
-pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
-    let top = &layers.top;
+pub(super) fn unmount(site: &Site, busy: Busy) -> Result<(), Error> {
+    let top = &site.top;
     if busy == Busy::Detach {
         sys::mount::unmount(top, Unmount::Lazy).map_err(Error::io("unmount", top))?;
-        return finish(layers);
+        return finish(site);
     }
     const TRIES: u32 = 4;
     const PAUSE: Duration = Duration::from_millis(5);
@@ -102,31 +103,32 @@ pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
         }
         thread::sleep(PAUSE * tries);
     }
-    let processes = users_elsewhere(&real(&layers.upper));
+    refuse_copies(site)?;
+    let processes = users_elsewhere(&real(&site.upper));
     if !processes.is_empty() {
         return Err(Error::Elsewhere { path: top.clone(), processes });
     }
-    finish(layers)
+    finish(site)
 }
 
 /// Completes an unmount: makes the upper layer of a volatile mount durable, and removes the marks.
-pub(super) fn finish(layers: &Layers) -> Result<(), Error> {
-    let mark = volatile_mark(layers);
+pub(super) fn finish(site: &Site) -> Result<(), Error> {
+    let mark = volatile_mark(site);
     if matches!(by_path::stat(&mark), Ok(Some(_))) {
-        sys::mount::sync_file_system(&layers.upper).map_err(Error::io("sync", &layers.upper))?;
+        sys::mount::sync_file_system(&site.upper).map_err(Error::io("sync", &site.upper))?;
         remove_volatile_mark(&mark)?;
     }
-    Marker::remove(&layers.state);
+    Marker::remove(&site.state);
     Ok(())
 }
 
 /// Returns where the overlay is visible.
-pub(super) fn state(layers: &Layers) -> Result<Mounted, Error> {
-    let found = sys::mount_at(&layers.top).map_err(Error::io("examine", &layers.top))?;
-    let upper = real(&layers.upper);
+pub(super) fn state(site: &Site) -> Result<Mounted, Error> {
+    let found = sys::mount_at(&site.top).map_err(Error::io("examine", &site.top))?;
+    let upper = real(&site.upper);
     match found {
         Some(mount) if mount.has_upper(&upper) => Ok(Mounted::Here),
-        _ => Ok(marker::elsewhere(&layers.state, |mount| mount.has_upper(&upper))),
+        _ => Ok(marker::elsewhere(&site.state, |mount| mount.has_upper(&upper))),
     }
 }
 
@@ -141,15 +143,48 @@ pub(super) fn users(top: &Path) -> Result<Vec<Process>, Error> {
 
 /// Returns the processes that use a copy of the overlay in another mount namespace. A namespace
 /// that was created while the overlay was mounted has such a copy, which stays unless unmounts
-/// propagate. An unused copy does no harm.
+/// propagate. An unused copy does no harm. A mount inside a copy counts as a part of it.
 fn users_elsewhere(upper: &Path) -> Vec<Process> {
-    let id = |pid: u32| {
-        let mounts = sys::mounts_of(pid).ok()?;
-        mounts.into_iter().find(|mount| mount.has_upper(upper)).map(|mount| mount.id)
+    let ids = |pid: u32| {
+        let mounts = sys::mounts_of(pid).unwrap_or_default();
+        let copies = mounts.iter().filter(|mount| mount.has_upper(upper)).map(|mount| mount.id);
+        let below = |id| sys::mounts_on(&mounts, id).into_iter().map(|mount| mount.id).chain([id]);
+        copies.flat_map(below).collect::<Vec<u64>>()
     };
-    let copies = sys::other_namespaces().unwrap_or_default().into_iter().filter_map(|(_, pid)| id(pid));
-    let users = copies.flat_map(|id| sys::users_of_mount(id).unwrap_or_default());
-    users.map(Process::of).collect()
+    let copies = sys::other_namespaces().unwrap_or_default().into_iter().flat_map(|(_, pid)| ids(pid));
+    let mut users: Vec<u32> = copies.flat_map(|id| sys::users_of_mount(id).unwrap_or_default()).collect();
+    users.sort_unstable();
+    users.dedup();
+    users.into_iter().map(Process::of).collect()
+}
+
+/// Returns an error if a bind mount shows the workspace at another place in this namespace. The
+/// upper layer is in use there.
+pub(super) fn refuse_copies(site: &Site) -> Result<(), Error> {
+    let (top, upper) = (place_of(&site.top), real(&site.upper));
+    let mounts = sys::mounts().map_err(Error::io("read", Path::new("/proc/self/mountinfo")))?;
+    match mounts.into_iter().find(|mount| mount.has_upper(&upper) && mount.point != top) {
+        Some(copy) => Err(Error::Copied { path: site.top.clone(), copy: copy.point }),
+        None => Ok(()),
+    }
+}
+
+/// Returns an error if the directory of a workspace does not exist.
+pub(super) fn refuse_absent(top: &Path) -> Result<(), Error> {
+    match by_path::stat_followed(top).map_err(Error::io("examine", top))? {
+        Some(_) => Ok(()),
+        None => Err(Error::NoDirectory { path: top.to_owned() }),
+    }
+}
+
+/// Creates the work directory if it is missing. It holds nothing between two mounts.
+fn make_work(work: &Path) -> Result<(), Error> {
+    match by_path::create_dir(work) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::Io { action: "create", path: work.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Locks the upper layer. The kernel only warns if an upper layer is mounted twice, and the
@@ -157,7 +192,7 @@ fn users_elsewhere(upper: &Path) -> Vec<Process> {
 pub(super) fn lock(upper: &Path, top: &Path) -> Result<File, Error> {
     let dir = match by_path::open(upper) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::Missing { top: top.to_owned(), missing: upper.to_owned() });
+            return Err(Error::NoUpper { top: top.to_owned(), upper: upper.to_owned() });
         }
         opened => opened.map_err(Error::io("open", upper))?,
     };
@@ -176,20 +211,20 @@ fn refuse_cover(top: &Path) -> Result<(), Error> {
 
 /// Returns the directory whose presence makes the kernel reject the upper layer of a volatile
 /// mount.
-fn volatile_mark(layers: &Layers) -> PathBuf {
-    layers.work.join("work").join("incompat")
+fn volatile_mark(site: &Site) -> PathBuf {
+    site.work.join("work").join("incompat")
 }
 
 /// Removes the mark of a volatile mount. Returns an error if the machine was restarted since that
 /// mount.
 fn clear_volatile_mark(layers: &Layers) -> Result<(), Error> {
-    let mark = volatile_mark(layers);
+    let mark = volatile_mark(&layers.site);
     if !matches!(by_path::stat(&mark), Ok(Some(_))) {
         return Ok(());
     }
-    match Marker::read(&layers.state) {
+    match Marker::read(&layers.site.state) {
         Some(marker) if marker.is_of_this_boot() => remove_volatile_mark(&mark),
-        _ => Err(Error::Interrupted { top: layers.top.clone(), mark }),
+        _ => Err(Error::Interrupted { top: layers.site.top.clone(), mark }),
     }
 }
 
