@@ -14,19 +14,21 @@ use testkit::{NoMountsBelow, Sandbox};
 
 use crate::{full, random::Random};
 use sides::{Kind, Pair, Tool};
-use steps::RandomSteps;
+use steps::{Inside, RandomSteps};
 use verifier::Verifier;
 
 struct Case {
     kind: Kind,
     tool: Tool,
+    inside: Inside,
     seed: u64,
     steps: usize,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {:?}, seed {}, {} steps", self.kind, self.tool, self.seed, self.steps)
+        write!(f, "{:?}, {:?}, ", self.kind, self.tool)?;
+        write!(f, "{:?} inside, seed {}, {} steps", self.inside, self.seed, self.steps)
     }
 }
 
@@ -44,7 +46,7 @@ fn walk(case: &Case) {
 
 fn walk_in(sandbox: &Sandbox, case: &Case) {
     let pair = Pair::new(sandbox, case.kind, case.tool);
-    let mut steps = RandomSteps::new(&pair, Random::new(case.seed));
+    let mut steps = RandomSteps::new(&pair, Random::new(case.seed), case.inside);
     let verifier = Verifier::new(&pair, format!("{case} in {}", sandbox.path().display()));
     verifier.check(&steps.log);
     for number in 0..case.steps {
@@ -53,17 +55,24 @@ fn walk_in(sandbox: &Sandbox, case: &Case) {
             verifier.check(&steps.log);
         }
     }
+    steps.end();
+    verifier.check(&steps.log);
     verifier.is_sound(&steps.log);
     println!("{case}: {}", steps.summary());
 }
 
 /// Runs 5,000 steps with `SAPWOOD_TEST_FULL`, otherwise `slice` of them; spread over the tools.
 fn walks(kind: Kind, slice: usize) {
+    walks_with(kind, Inside::Nothing, 5000, slice);
+}
+
+fn walks_with(kind: Kind, inside: Inside, whole: usize, slice: usize) {
     let seeds = std::env::var("SAPWOOD_TEST_SEED").ok().map(|seed| seed.parse().expect("a number"));
-    let (length, steps) = if full() { (200, 5000) } else { (slice.div_ceil(3), slice) };
+    let (length, steps) = if full() { (200, whole) } else { (slice.div_ceil(3), slice) };
     let cases = steps.div_ceil(length);
     let all = (0..cases as u64).filter(|seed| seeds.is_none_or(|wanted: u64| wanted == *seed));
-    let cases = all.map(|seed| Case { kind, tool: Tool::ALL[seed as usize % 3], seed, steps: length });
+    let cases =
+        all.map(|seed| Case { kind, tool: Tool::ALL[seed as usize % 3], inside, seed, steps: length });
     crate::bounded(cases.collect(), usize::MAX, walk);
 }
 
@@ -90,6 +99,14 @@ fn user_workspaces_stay_as_ordinary_worktrees() {
 #[test]
 fn copied_workspaces_stay_as_ordinary_worktrees() {
     walks(Kind::Copy, 30);
+}
+
+/// Runs 2,000 steps on each backend with `SAPWOOD_TEST_FULL`: edits and commands, with mounts
+/// inside both worktrees.
+#[test]
+fn mounts_inside_a_workspace_change_nothing() {
+    walks_with(Kind::Overlay, Inside::Mounts, 2000, 60);
+    walks_with(Kind::Image, Inside::Mounts, 2000, 30);
 }
 
 /// Proves that the comparison can fail.

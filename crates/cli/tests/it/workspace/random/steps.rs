@@ -21,12 +21,39 @@ const TARGETS: [&str; 6] = ["a", "d/a", "nowhere", "..", "d", "../long"];
 const RULES: [&str; 7] =
     ["", "*.o\n/out/\n", "*.o\nnew\n", "d/\n", "/many/*\n!/many/1\n", "*.log\n", "out\n*~\n"];
 
+/// Scripts that mount something: `$1` is a new path outside of the worktree, `$2` the mount point.
+/// If `$3` is `true`, the mount shows the files that it hides, with changes.
+const MOUNT_DIRECTORY: &str = r#"mkdir "$1"; if $3; then cp -a "$2/." "$1"; fi
+    echo in >"$1/a"; mkdir -p "$1/d"; echo in >"$1/d/new"; mount --bind "$1" "$2""#;
+const MOUNT_MEMORY: &str = r#"mkdir "$1"; if $3; then cp -a "$2/." "$1"; fi
+    mount -t tmpfs -o mode=755 x "$2"; cp -a "$1/." "$2"; echo in >"$2/new""#;
+const MOUNT_FILE: &str = r#"if $3; then cp -a "$2" "$1"; else echo in >"$1"; fi; mount --bind "$1" "$2""#;
+
+/// The largest number of mounts inside a worktree at one time.
+const MOST_MOUNTS: usize = 3;
+
 pub(super) struct RandomSteps<'a> {
     pair: &'a Pair<'a>,
     random: Random,
+    /// Present if steps mount something inside the worktrees.
+    mounts: Option<Mounts>,
     pub(super) log: Vec<String>,
     /// The number of successful steps and of all steps, by kind.
     done: BTreeMap<&'static str, (usize, usize)>,
+}
+
+/// Mounts inside the worktrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    Nothing,
+    Mounts,
+}
+
+/// The mounts inside both worktrees, in the order of mounting.
+#[derive(Default)]
+struct Mounts {
+    points: Vec<String>,
+    count: usize,
 }
 
 /// The paths of the plain worktree.
@@ -49,8 +76,16 @@ fn view(side: &Side<'_>) -> View {
 type Edit<'e> = &'e dyn Fn(&Side<'_>) -> io::Result<()>;
 
 impl<'a> RandomSteps<'a> {
-    pub(super) fn new(pair: &'a Pair<'a>, random: Random) -> Self {
-        RandomSteps { pair, random, log: Vec::new(), done: BTreeMap::new() }
+    pub(super) fn new(pair: &'a Pair<'a>, random: Random, inside: Inside) -> Self {
+        let mounts = (inside == Inside::Mounts).then(Mounts::default);
+        RandomSteps { pair, random, mounts, log: Vec::new(), done: BTreeMap::new() }
+    }
+
+    /// Removes all mounts inside the worktrees.
+    pub(super) fn end(&mut self) {
+        while self.mounts.as_ref().is_some_and(|mounts| !mounts.points.is_empty()) {
+            self.umount();
+        }
     }
 
     pub(super) fn summary(&self) -> String {
@@ -110,6 +145,7 @@ impl<'a> RandomSteps<'a> {
     pub(super) fn step(&mut self, number: usize) {
         let view = view(&self.pair.plain);
         let (name, succeeded) = match self.random.below(5) {
+            _ if self.mounts.is_some() && self.once_in(5) => self.change_mounts(&view),
             0..=2 => self.edit(&view),
             _ => self.command(number, &view),
         };
@@ -125,6 +161,56 @@ impl<'a> RandomSteps<'a> {
         let kind = |result: &io::Result<()>| result.as_ref().err().map(io::Error::kind);
         assert_eq!(kind(&one), kind(&other), "{other:?}; the steps:\n{}", self.log.join("\n"));
         one.is_ok()
+    }
+
+    /// Mounts something inside both worktrees, or unmounts what was mounted last.
+    fn change_mounts(&mut self, view: &View) -> (&'static str, bool) {
+        let count = self.mounts.as_ref().map_or(0, |mounts| mounts.points.len());
+        if count == MOST_MOUNTS || count > 0 && self.once_in(2) {
+            return ("umount", self.umount());
+        }
+        ("mount", self.mount(view))
+    }
+
+    fn mount(&mut self, view: &View) -> bool {
+        let is_file = self.once_in(4) && !view.files.is_empty();
+        let point = if is_file { self.file(view) } else { self.dir(view) };
+        if point.is_empty() {
+            return false;
+        }
+        let script = if is_file { MOUNT_FILE } else { self.pick(&[MOUNT_DIRECTORY, MOUNT_MEMORY]) };
+        // Some mounts show the files that they hide.
+        let is_copy = self.once_in(2).to_string();
+        let mounts = self.mounts.as_mut().expect("checked by the caller");
+        mounts.count += 1;
+        let name = format!("mounted{}", mounts.count);
+        let is_done = self.both(format!("mount {name} at {point}: {script}"), &|side| {
+            let (at, source) = (side.join(&point), side.repo.path.with_file_name(&name));
+            if at.symlink_metadata()?.is_symlink() {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("umask 022; {script}"), "sh"]).args([&source, &at]).arg(&is_copy);
+            let code = shell.stderr(Stdio::null()).status()?;
+            if code.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+        });
+        if is_done {
+            self.mounts.as_mut().expect("checked by the caller").points.push(point);
+        }
+        is_done
+    }
+
+    /// Unmounts what was mounted last. A rename of a directory above moves the mount, so the mount
+    /// table names its place.
+    fn umount(&mut self) -> bool {
+        self.mounts.as_mut().expect("checked by the caller").points.pop();
+        self.both("umount".into(), &|side| {
+            let points = testkit::disk::mounts_below(&side.repo.path);
+            let inside =
+                points.iter().rfind(|point| **point != side.repo.path).ok_or(io::ErrorKind::NotFound)?;
+            let code = Command::new("umount").arg(inside).status()?;
+            if code.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+        })
     }
 
     fn edit(&mut self, view: &View) -> (&'static str, bool) {
@@ -253,7 +339,8 @@ impl<'a> RandomSteps<'a> {
     fn command(&mut self, number: usize, view: &View) -> (&'static str, bool) {
         let path = self.path(view);
         let target = self.pick(&COMMITS);
-        let (command, mounts) = (self.random_command(), self.pair.kind.mounts());
+        let has_mounts = self.mounts.as_ref().is_some_and(|mounts| !mounts.points.is_empty());
+        let (command, mounts) = (self.random_command(), self.pair.kind.mounts() && !has_mounts);
         let mut run = |name: &'static str, args: &[&str]| (name, self.git(number, args));
         match command {
             Step::Add => run("add", &["add", "-A"]),
@@ -295,7 +382,7 @@ impl<'a> RandomSteps<'a> {
         let branch = ["switch", "-q", "work"];
         let (switch, to) =
             if number.is_multiple_of(3) { (&branch[..], "work") } else { (&detached[..], target) };
-        if !self.pair.kind.rebases() {
+        if !self.pair.kind.rebases() || self.mounts.is_some() {
             return self.git(number, switch);
         }
         let plain = self.pair.plain.try_git(switch);
