@@ -13,6 +13,9 @@ use url::Url;
 
 use crate::{AddressError, Error};
 
+/// The schemes of addresses.
+const SCHEMES: [&[u8]; 6] = [b"s3", b"oci", b"oci+http", b"https", b"http", b"file"];
+
 /// The protocol below a registry or a web server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
@@ -64,6 +67,10 @@ impl Address {
 
 fn parse(text: &BStr, cwd: &Path) -> Result<Address, AddressError> {
     let Some((scheme, rest)) = text.split_once_str("://") else {
+        let scheme = text.split_once_str(":").map(|(scheme, _)| scheme);
+        if scheme.is_some_and(|scheme| SCHEMES.contains(&scheme)) {
+            return Err(AddressError::Slashes);
+        }
         let path = UserPath::new(text).resolve(cwd).map_err(|_| AddressError::Part("path"))?;
         return Ok(Address::Directory(path));
     };
@@ -198,6 +205,7 @@ mod tests {
             ("oci://localhost/a/b", registry(Scheme::Http, "localhost"), "oci://localhost/a/b"),
             ("file:///a%20dir/x", Address::Directory("/a dir/x".into()), "file:///a dir/x"),
             ("dir", Address::Directory("/home/alice/dir".into()), "file:///home/alice/dir"),
+            ("./s3:/x", Address::Directory("/home/alice/s3:/x".into()), "file:///home/alice/s3:/x"),
         ] {
             let found = parsed(text).expect(text);
             assert_eq!(found, address);
@@ -218,6 +226,9 @@ mod tests {
             "",
             "ftp://x/y",
             "s3://",
+            "s3:/x",
+            "file:x",
+            "https:host/x",
             "s3://a b/c",
             "s3://b/../c",
             "oci://host",

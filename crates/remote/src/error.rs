@@ -10,6 +10,9 @@ pub enum AddressError {
     /// Nothing that sapwood knows begins so.
     #[error("expected s3://, oci://, https://, http://, file:// or a directory")]
     Scheme,
+    /// One slash, or none, behind a scheme.
+    #[error("two slashes follow the colon; a directory of this name is written with './' in front")]
+    Slashes,
     /// A part is missing or holds characters that it may not have.
     #[error("bad {0}")]
     Part(&'static str),
@@ -42,6 +45,14 @@ pub enum Error {
     /// The request failed, after all repetitions if it may be repeated.
     #[error("{address}: {reason}")]
     Failed { address: String, reason: String },
+    /// No connection came about.
+    #[error("{address}: cannot connect: {reason}")]
+    Unreachable { address: String, reason: String },
+    /// The server's certificate is not trusted. `authorities` says where the trusted ones are.
+    #[error("{address}: the server's certificate is refused: {reason}; it was checked against {authorities}")]
+    Certificate { address: String, reason: String, authorities: String },
+    #[error("{address}: the bucket does not exist ({reason})")]
+    NoBucket { address: String, reason: String },
     /// The file to send is not the one that its name says.
     #[error("'{}' has the digest {found}, not {expected}", .path.display())]
     WrongDigest { path: PathBuf, expected: Digest, found: Digest },
@@ -62,7 +73,20 @@ impl Error {
                 Some("make room there and run the command again: files that arrived are kept")
             }
             Error::Failed { .. } => {
-                Some("run the command again when the cause is gone: files that arrived are kept")
+                Some("run the command again later, or let it try longer: see sapwood.baseRetry")
+            }
+            Error::Unreachable { .. } => Some(
+                "check the address, the network and the proxy; sapwood.baseRetry says how long a server may \
+                 be away",
+            ),
+            Error::Certificate { .. } => {
+                Some("name the file with the certificate of the server's authority in http.sslCAInfo")
+            }
+            Error::NoBucket { .. } => {
+                Some("create it, or correct the address, AWS_ENDPOINT_URL or AWS_REGION")
+            }
+            Error::Unsupported { .. } => {
+                Some("a web server is read only, and has no list: use the address to which bases are pushed")
             }
             Error::Wrong { .. } => Some("if the file is damaged, remove it there and push the base again"),
             Error::Denied { .. } => Some("check the credentials and their rights: see sapwood-base(1)"),

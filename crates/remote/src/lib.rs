@@ -50,6 +50,8 @@ pub struct Options<'a> {
     pub timeout: Duration,
     /// The number of times that a request is repeated after a failure that may pass.
     pub retries: u32,
+    /// A request is repeated at least for this time: `sapwood.baseRetry`.
+    pub patience: Duration,
     /// The pause before the first repetition. It doubles each time, up to 10 seconds.
     pub pause: Duration,
     /// A file of certificates to trust instead of the system's: `http.sslCAInfo`.
@@ -75,6 +77,7 @@ impl<'a> Options<'a> {
             connections: CONNECTIONS,
             timeout: Duration::from_secs(30),
             retries: 6,
+            patience: Duration::ZERO,
             pause: Duration::from_millis(100),
             ca_file: None,
             proxy: None,

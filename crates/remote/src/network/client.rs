@@ -1,32 +1,19 @@
 //! The HTTP client of all remotes: TLS by rustls with ring, proxies by `http.proxy`, else by the
 //! usual variables.
 
-use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use reqwest::{
     Client, ClientBuilder, NoProxy, Proxy, RequestBuilder, Response, StatusCode, header::CONTENT_RANGE,
 };
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject as _},
-};
-use sys::by_path;
+use rustls::ClientConfig;
 
 use super::{
     progress::Progress,
     retry::{Attempt, Retry, bad_status, no_answer},
+    tls,
 };
 use crate::{Error, Options};
-
-/// Places of the certificates that a system trusts.
-const SYSTEM_FILES: [&str; 5] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// The longest time for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -40,12 +27,14 @@ pub(super) struct Http {
     pub(super) sender: Client,
     pub(super) retry: Retry,
     pub(super) timeout: Duration,
+    /// The file of trusted certificates, for messages.
+    pub(super) authorities: Arc<str>,
 }
 
 impl Http {
     /// Makes a client. `ca_variable` is one more variable that names a file of certificates.
     pub(super) fn new(options: &Options<'_>, ca_variable: Option<&str>) -> Result<Http, Error> {
-        let tls = tls(options, ca_variable)?;
+        let (tls, authorities) = tls::config(options, ca_variable)?;
         let built = |builder: ClientBuilder| {
             builder.build().map_err(|error| Error::Setting(format!("cannot make an HTTP client: {error}")))
         };
@@ -56,6 +45,7 @@ impl Http {
             sender: built(sender)?,
             retry: Retry::of(options),
             timeout: options.timeout,
+            authorities: authorities.to_string().into(),
         })
     }
 
@@ -169,38 +159,4 @@ fn builder(options: &Options<'_>, tls: ClientConfig) -> Result<ClientBuilder, Er
         }
     }
     Ok(builder)
-}
-
-/// Reads the certificates: those of the caller's file, else of the variables, else the system's.
-fn tls(options: &Options<'_>, ca_variable: Option<&str>) -> Result<ClientConfig, Error> {
-    let variable = |name: &str| {
-        (options.variable)(name).filter(|value| !value.is_empty()).map(|value| PathBuf::from(&value))
-    };
-    let given = options.ca_file.clone();
-    let given = given.or_else(|| ca_variable.and_then(variable)).or_else(|| variable("SSL_CERT_FILE"));
-    let certificates = match given {
-        Some(file) => {
-            let read = by_path::read(&file);
-            let text = read.map_err(|source| Error::Io { what: "read", path: file.clone(), source })?;
-            let found = parse(&text.unwrap_or_default());
-            if found.is_empty() {
-                return Err(Error::Setting(format!("no certificates in '{}'", file.display())));
-            }
-            found
-        }
-        None => {
-            let text = SYSTEM_FILES.iter().find_map(|file| by_path::read(file.as_ref()).ok().flatten());
-            parse(&text.unwrap_or_default())
-        }
-    };
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates);
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::Setting(format!("cannot set up TLS: {error}")))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn parse(text: &[u8]) -> Vec<CertificateDer<'static>> {
-    CertificateDer::pem_slice_iter(text).filter_map(Result::ok).collect()
 }

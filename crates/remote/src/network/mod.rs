@@ -13,6 +13,7 @@ mod registry;
 mod retry;
 mod runtime;
 mod s3;
+mod tls;
 mod web;
 
 use std::{
@@ -29,7 +30,7 @@ use async_trait::async_trait;
 use format::fleet::{DataFile, Digest, RecordKind, RecordName};
 use tokio::sync::Semaphore;
 
-use self::runtime::Runtime;
+use self::{client::Http, runtime::Runtime};
 use crate::{Address, Error, Options, StoredData, StoredRecord, backend::Backend};
 
 /// The time between two looks at the interrupt.
@@ -55,25 +56,32 @@ pub(crate) struct Network {
     store: Box<dyn Store>,
     interrupt: Arc<AtomicBool>,
     permits: Semaphore,
+    /// The file of trusted certificates, for messages.
+    authorities: Arc<str>,
     runtime: Runtime,
 }
 
 impl Network {
     pub(crate) fn open(address: &Address, options: &Options<'_>) -> Result<Network, Error> {
         let runtime = Runtime::start()?;
+        let ca_variable = matches!(address, Address::S3 { .. }).then_some("AWS_CA_BUNDLE");
+        let http = Http::new(options, ca_variable)?;
+        let authorities = Arc::clone(&http.authorities);
         let store: Box<dyn Store> = {
             let _entered = runtime.enter();
             match address {
-                Address::S3 { bucket, prefix } => Box::new(s3::S3::open(address, bucket, prefix, options)?),
-                Address::Registry { scheme, host, name } => {
-                    Box::new(registry::Registry::open(address, *scheme, host, name, options)?)
+                Address::S3 { bucket, prefix } => {
+                    Box::new(s3::S3::open(address, bucket, prefix, http, options)?)
                 }
-                Address::Web(url) => Box::new(web::Web::open(address, url, options)?),
+                Address::Registry { scheme, host, name } => {
+                    Box::new(registry::Registry::open(address, *scheme, host, name, http, options)?)
+                }
+                Address::Web(url) => Box::new(web::Web::open(address, url, http, options)?),
                 Address::Directory(path) => unreachable!("{} needs no network", path.display()),
             }
         };
         let permits = Semaphore::new(options.connections.max(1));
-        Ok(Network { store, interrupt: Arc::clone(&options.interrupt), permits, runtime })
+        Ok(Network { store, interrupt: Arc::clone(&options.interrupt), permits, authorities, runtime })
     }
 
     fn run<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
@@ -86,12 +94,18 @@ impl Network {
             let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
             work.await
         };
-        self.runtime.block_on(async {
+        let done = self.runtime.block_on(async {
             tokio::select! {
                 biased;
                 () = interrupted => Err(Error::Interrupted),
                 done = permitted => done,
             }
+        });
+        done.map_err(|error| match error {
+            Error::Certificate { address, reason, .. } => {
+                Error::Certificate { address, reason, authorities: self.authorities.to_string() }
+            }
+            error => error,
         })
     }
 }

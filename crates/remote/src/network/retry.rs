@@ -1,9 +1,10 @@
 //! Repetition of requests after failures that may pass.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::{Response, StatusCode, header::RETRY_AFTER};
 
+use super::tls;
 use crate::{Error, Options};
 
 /// The longest pause.
@@ -34,18 +35,20 @@ impl From<Error> for Attempt {
 pub(super) struct Retry {
     retries: u32,
     pause: Duration,
+    patience: Duration,
 }
 
 impl Retry {
     pub(super) fn of(options: &Options<'_>) -> Retry {
-        Retry { retries: options.retries, pause: options.pause }
+        Retry { retries: options.retries, pause: options.pause, patience: options.patience }
     }
 
-    /// Repeats `attempt` until it succeeds, fails for good, or has failed too often. The pauses
+    /// Repeats `attempt` until it succeeds, fails for good, or has failed too often and too long. The pauses
     /// double; each is shortened by a random part, so that many hosts do not return at once.
     pub(super) async fn run<T>(&self, attempt: impl AsyncFn() -> Result<T, Attempt>) -> Result<T, Error> {
         let mut pause = self.pause;
         let mut tried = 0;
+        let start = Instant::now();
         loop {
             let (error, after) = match attempt().await {
                 Ok(value) => return Ok(value),
@@ -53,15 +56,23 @@ impl Retry {
                 Err(Attempt::Passing { error, after }) => (error, after),
             };
             tried += 1;
-            if tried > self.retries {
+            let rest = self.patience.saturating_sub(start.elapsed());
+            if tried > self.retries && rest.is_zero() {
                 return Err(match error {
                     Error::Failed { address, reason } if tried > 1 => {
                         Error::Failed { address, reason: format!("{reason} (tried {tried} times)") }
                     }
+                    Error::Unreachable { address, reason } if tried > 1 => {
+                        Error::Unreachable { address, reason: format!("{reason} (tried {tried} times)") }
+                    }
                     error => error,
                 });
             }
-            let random = pause.mul_f64(rand::random_range(0.5..=1.0));
+            let mut random = pause.mul_f64(rand::random_range(0.5..=1.0));
+            if tried > self.retries {
+                // The last attempt is at the end of the time.
+                random = random.min(rest);
+            }
             tokio::time::sleep(after.map_or(random, |after| after.min(LONGEST_WISH).max(random))).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -118,13 +129,28 @@ async fn message(mut response: Response) -> String {
 /// Returns the failure that a request without an answer is.
 pub(super) fn no_answer(address: &str, error: reqwest::Error) -> Attempt {
     let error = error.without_url();
-    let is_certificate = is_bad_certificate(&error);
-    let may_pass = !(error.is_builder() || error.is_redirect() || is_certificate);
-    let error = Error::Failed { address: address.to_owned(), reason: chain(&error) };
+    let address = address.to_owned();
+    if let Some(reason) = tls::refusal(&error) {
+        return Attempt::Final(Error::Certificate { address, reason, authorities: String::new() });
+    }
+    let may_pass = !(error.is_builder() || error.is_redirect());
+    let error = match error.is_connect() {
+        true => Error::Unreachable { address, reason: innermost(&error) },
+        false => Error::Failed { address, reason: chain(&error) },
+    };
     match may_pass {
         true => Attempt::Passing { error, after: None },
         false => Attempt::Final(error),
     }
+}
+
+/// Returns the message of the last source of an error.
+pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
 }
 
 /// Returns the message of an error with those of its sources that add something.
@@ -140,20 +166,4 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         source = error.source();
     }
     text
-}
-
-fn is_bad_certificate(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
-            return true;
-        }
-        // The error inside another is not its source, but its source's.
-        let inside = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
-        next = match inside {
-            Some(inside) => Some(inside),
-            None => error.source(),
-        };
-    }
-    false
 }

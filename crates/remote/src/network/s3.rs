@@ -25,12 +25,16 @@ use super::{
     Store,
     client::Http,
     progress::{PIECE, Progress, Watched},
-    retry::{LONGEST_PAUSE, chain},
+    retry::{LONGEST_PAUSE, chain, innermost},
+    tls,
 };
 use crate::{Address, Error, LONGEST_RECORD, Options, StoredData, StoredRecord};
 
 /// The smallest part of an upload.
 const PART: u64 = 8 << 20;
+
+/// The longest time in which a request is repeated, if the caller names none.
+const RETRY: Duration = Duration::from_secs(180);
 
 /// The largest number of parts of an upload.
 const PARTS: u64 = 10_000;
@@ -92,9 +96,13 @@ impl S3 {
         address: &Address,
         bucket: &str,
         prefix: &str,
+        http: Http,
         options: &Options<'_>,
     ) -> Result<S3, Error> {
-        let http = Http::new(options, Some("AWS_CA_BUNDLE"))?;
+        let (max_retries, retry_timeout) = match options.patience.is_zero() {
+            true => (usize::try_from(options.retries).unwrap_or(usize::MAX), RETRY),
+            false => (usize::MAX, options.patience),
+        };
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(bucket)
             // Some stores have no request that removes several objects.
@@ -102,8 +110,8 @@ impl S3 {
             .with_http_connector(Connector(http))
             .with_retry(RetryConfig {
                 backoff: BackoffConfig { init_backoff: options.pause, max_backoff: LONGEST_PAUSE, base: 2.0 },
-                max_retries: usize::try_from(options.retries).unwrap_or(usize::MAX),
-                retry_timeout: Duration::from_secs(180),
+                max_retries,
+                retry_timeout,
             });
         for name in VARIABLES {
             let Some(value) = (options.variable)(name).filter(|value| !value.is_empty()) else { continue };
@@ -287,6 +295,9 @@ fn failure(address: String, error: &object_store::Error) -> Error {
         (Some(code), None) => code.clone(),
         _ => text.clone(),
     };
+    if let Some(reason) = tls::refusal(error) {
+        return Error::Certificate { address, reason, authorities: String::new() };
+    }
     let is_denied = |code: &str| DENIALS.contains(&code);
     if ["/latest/api/token", "/latest/meta-data/"].iter().any(|path| text.contains(path)) {
         let reason = "no credentials: AWS_ACCESS_KEY_ID is not set, and no metadata service gives a role";
@@ -294,7 +305,8 @@ fn failure(address: String, error: &object_store::Error) -> Error {
     }
     match error {
         _ if code.as_deref().is_some_and(is_denied) => Error::Denied { address, reason },
-        _ if code.as_deref() == Some("NoSuchBucket") => Error::Failed { address, reason },
+        _ if code.as_deref() == Some("NoSuchBucket") => Error::NoBucket { address, reason },
+        _ if is_unreachable(error) => Error::Unreachable { address, reason: innermost(error) },
         object_store::Error::NotFound { .. } => Error::Missing { address },
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
             Error::Denied { address, reason }
@@ -304,6 +316,18 @@ fn failure(address: String, error: &object_store::Error) -> Error {
         }
         _ => Error::Failed { address, reason },
     }
+}
+
+/// Returns true if no connection came about.
+fn is_unreachable(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 #[async_trait(?Send)]
@@ -418,7 +442,7 @@ impl Connector {
     async fn answer(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         // The body is long. `object_store` asks for the rest of one that is cut.
         if request.method() == Method::GET {
-            return self.0.client.call(request).await;
+            return self.0.client.call(request).await.map_err(final_if_refused);
         }
         let (parts, body) = request.into_parts();
         let url =
@@ -437,11 +461,19 @@ impl Connector {
         let stalled = || again(io::Error::from(io::ErrorKind::TimedOut));
         let answered = progress.watch(self.0.timeout, answered).await.ok_or_else(stalled)?;
         let (status, headers, bytes) =
-            answered.map_err(|error: reqwest::Error| again(error.without_url()))?;
+            answered.map_err(|error: reqwest::Error| final_if_refused(again(error.without_url())))?;
         let mut answer = HttpResponse::new(bytes.into());
         *answer.status_mut() = status;
         *answer.headers_mut() = headers;
         Ok(answer)
+    }
+}
+
+/// Keeps `object_store` from repeating a request to a server whose certificate is refused.
+fn final_if_refused(error: HttpError) -> HttpError {
+    match tls::refusal(&error) {
+        Some(_) => HttpError::new(HttpErrorKind::Unknown, error),
+        None => error,
     }
 }
 

@@ -31,7 +31,12 @@ pub(super) struct Web {
 }
 
 impl Web {
-    pub(super) fn open(address: &Address, url: &Url, options: &Options<'_>) -> Result<Web, Error> {
+    pub(super) fn open(
+        address: &Address,
+        url: &Url,
+        http: Http,
+        options: &Options<'_>,
+    ) -> Result<Web, Error> {
         let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let own = (!url.username().is_empty())
             .then(|| (decode(url.username()), decode(url.password().unwrap_or_default())));
@@ -49,7 +54,7 @@ impl Web {
             headers.append(name, value);
         }
         Ok(Web {
-            http: Http::new(options, None)?,
+            http,
             address: address.clone(),
             url: bare,
             credentials: own.or_else(|| options.credentials.clone()),

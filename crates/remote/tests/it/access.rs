@@ -4,7 +4,7 @@ use std::{ffi::OsString, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use format::fleet::{Digest, RecordKind};
 use remote::{Address, Error, Options, Remote};
-use testkit::servers::{Acceptor, Nginx, Registry, RegistryAccess, S3};
+use testkit::servers::{Acceptor, Nginx, NginxOptions, Registry, RegistryAccess, S3};
 
 use crate::servers::{Kind, Server, Tuning, name, open};
 
@@ -125,6 +125,17 @@ fn a_web_server_with_tls_and_a_password() {
     let error = ask(&server.tls_url("files"), &|options| options.ca_file = None).expect_err("not trusted");
     assert!(error.to_string().contains("certificate"), "{error}");
     assert!(!error.to_string().contains("tried"), "nobody trusts it later: {error}");
+    let Error::Certificate { reason, authorities, .. } = &error else { panic!("{error:?}") };
+    assert!(reason.contains("no trusted authority") && authorities.contains("of the system"), "{error}");
+    assert!(error.advice().expect("a remedy").contains("http.sslCAInfo"));
+    // Another authority, and another name.
+    let other = Nginx::start(dir.path());
+    let error = ask(&server.tls_url("files"), &|options| options.ca_file = Some(other.ca_file()));
+    let error = error.expect_err("not trusted").to_string();
+    assert!(error.contains(&format!("'{}' (http.sslCAInfo)", other.ca_file().display())), "{error}");
+    let by_name = server.tls_url("files").replace("127.0.0.1", "localhost");
+    let error = ask(&by_name, &|_| {}).expect_err("another name").to_string();
+    assert!(error.contains("for a server with another name"), "{error}");
 
     let secret = server.tls_url("auth-files");
     let error = ask(&secret, &|_| {}).expect_err("no password");
@@ -143,6 +154,28 @@ fn a_web_server_with_tls_and_a_password() {
         let error = ask(&server.url(&format!("status/{status}")), &quick).expect_err(status).to_string();
         assert!(error.contains(status) && error.contains("branches/main"), "{error}");
     }
+}
+
+/// Git accepts a server whose certificate, which is that of an authority, is the trusted one.
+#[test]
+fn a_server_that_signed_its_own_certificate() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let files = open(&dir.path().display().to_string(), &[], &Tuning::default()).expect("opened");
+    let branch = name(RecordKind::Branch, "main");
+    files.set_record(&branch, b"1", &[]).expect("written");
+    let server = Nginx::with(dir.path(), NginxOptions { self_signed: true, ..NginxOptions::default() });
+    let other = Nginx::with(dir.path(), NginxOptions { self_signed: true, ..NginxOptions::default() });
+    let ask = |url: &str, ca_file| {
+        let address = Address::parse(url.into(), Path::new("/")).expect("an address");
+        let options = Options { ca_file: Some(ca_file), ..Options::new(&no_variable, Arc::default()) };
+        Remote::open(address, &options).and_then(|remote| remote.record(&branch))
+    };
+    let url = server.tls_url("files");
+    assert_eq!(ask(&url, server.ca_file()).expect("accepted").as_deref(), Some(&b"1"[..]));
+    let error = ask(&url, other.ca_file()).expect_err("the certificate of another server");
+    assert!(matches!(error, Error::Certificate { .. }), "{error:?}");
+    let error = ask(&url.replace("127.0.0.1", "localhost"), server.ca_file()).expect_err("another name");
+    assert!(matches!(error, Error::Certificate { .. }), "{error:?}");
 }
 
 #[test]

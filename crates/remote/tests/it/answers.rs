@@ -180,7 +180,8 @@ fn a_missing_bucket_is_not_an_empty_one() {
         remote.read(&Digest::of(b"x"), 0..1).err(),
     ] {
         let error = error.expect("there is no bucket");
-        assert!(matches!(error, Error::Failed { .. }), "{error:?}");
+        assert!(matches!(error, Error::NoBucket { .. }), "{error:?}");
         assert!(error.to_string().contains("NoSuchBucket: gone"), "{error}");
+        assert!(error.advice().expect("a remedy").contains("AWS_ENDPOINT_URL"));
     }
 }

@@ -170,7 +170,7 @@ fn a_server_that_is_gone_is_an_error() {
         let gone = Proxy::to(server.socket()).address();
         let remote = server.open_at(gone, &short()).expect("opened");
         let error = remote.record(&name(RecordKind::Branch, "main")).expect_err("nobody is there");
-        assert!(matches!(error, Error::Failed { .. }), "{kind:?}: {error:?}");
+        assert!(matches!(error, Error::Unreachable { .. }), "{kind:?}: {error:?}");
         assert!(error.to_string().contains("refused"), "{kind:?}: {error}");
     }
 }

@@ -31,6 +31,19 @@ pub(super) fn write(dir: &Path) {
     }
 }
 
+/// Writes a certificate that signed itself, as `openssl req -x509` makes it: `ca.pem` is also that
+/// of the server. It says that it is an authority.
+pub(super) fn write_self_signed(dir: &Path) {
+    let key = KeyPair::generate().expect("ring makes keys");
+    let mut params = named("sapwood test server", &["127.0.0.1"]);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let own = params.self_signed(&key).expect("valid parameters");
+    for name in ["ca.pem", "server.pem"] {
+        put(dir, name, &own.pem());
+    }
+    put(dir, "server.key", &key.serialize_pem());
+}
+
 fn named(name: &str, hosts: &[&str]) -> CertificateParams {
     let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
     let mut params = CertificateParams::new(hosts).expect("valid names");

@@ -60,6 +60,8 @@ pub struct NginxOptions<'a> {
     pub directives: &'a str,
     /// Settings for the programs of the repositories, such as `("uploadpack.allowFilter", "true")`.
     pub config: &'a [(&'a str, &'a str)],
+    /// The server's certificate signed itself, and [`Nginx::ca_file`] holds it.
+    pub self_signed: bool,
 }
 
 impl Nginx {
@@ -81,6 +83,9 @@ impl Nginx {
         let dir = tempfile::Builder::new().prefix("nginx-").tempdir().expect("a temporary directory");
         let at = dir.path();
         certificates::write(at);
+        if options.self_signed {
+            certificates::write_self_signed(at);
+        }
         let (http, https) = (listen(), listen());
         let port =
             |socket: &TcpListener| socket.local_addr().expect("the socket has been bound to a port").port();

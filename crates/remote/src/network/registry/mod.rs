@@ -103,6 +103,7 @@ impl Registry {
         scheme: Scheme,
         host: &str,
         name: &str,
+        http: Http,
         options: &Options<'_>,
     ) -> Result<Registry, Error> {
         let scheme = match scheme {
@@ -112,7 +113,6 @@ impl Registry {
         let server = if host == "docker.io" { "registry-1.docker.io" } else { host };
         let base = Url::parse(&format!("{scheme}://{server}/v2/{name}/"));
         let base = base.map_err(|_| Error::Setting(format!("{address}: not the name of a host")))?;
-        let http = Http::new(options, None)?;
         let auth = Auth::new(http.clone(), address, host, name, options);
         Ok(Registry { http, auth, address: address.clone(), base })
     }

@@ -6,10 +6,15 @@ use std::{
 };
 
 use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
+    server::ParsedCertificate,
     version::{TLS12, TLS13},
 };
 
@@ -61,7 +66,11 @@ impl TlsSettings {
             .with_protocol_versions(versions)
             .map_err(|error| HttpError::Setting(error.to_string()))?;
         let builder = match self.verify {
-            true => builder.with_root_certificates(self.roots()?),
+            true => match self.verifier(provider)? {
+                Some(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
+                // Every server is refused.
+                None => builder.with_root_certificates(RootCertStore::empty()),
+            },
             false => builder.dangerous().with_custom_certificate_verifier(Arc::new(NoVerification(provider))),
         };
         let Some(certificate) = &self.certificate else {
@@ -81,32 +90,100 @@ impl TlsSettings {
         Ok(Arc::new(config))
     }
 
-    fn roots(&self) -> Result<RootCertStore, HttpError> {
+    /// Returns `None` if nothing is trusted.
+    fn verifier(&self, provider: Arc<CryptoProvider>) -> Result<Option<Arc<Verifier>>, HttpError> {
+        let trusted = self.trusted()?;
         let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(trusted.iter().cloned());
+        if roots.is_empty() {
+            return Ok(None);
+        }
+        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let usual = usual.map_err(|error| HttpError::Setting(error.to_string()))?;
+        Ok(Some(Arc::new(Verifier { usual, trusted })))
+    }
+
+    /// Returns the trusted certificates.
+    fn trusted(&self) -> Result<Vec<CertificateDer<'static>>, HttpError> {
+        let mut trusted = Vec::new();
         if let Some(file) = &self.ca_file {
             let found = certificates(file).filter(|found| !found.is_empty());
-            let found = found.ok_or_else(|| {
+            trusted.extend(found.ok_or_else(|| {
                 HttpError::Setting(format!("error adding trust anchors from file: {}", file.display()))
-            })?;
-            roots.add_parsable_certificates(found);
+            })?);
         }
         if let Some(dir) = &self.ca_dir {
-            add_dir(dir, &mut roots);
+            trusted.extend(in_dir(dir));
         }
         if self.ca_file.is_none() && self.ca_dir.is_none() {
-            match SYSTEM_FILES.iter().find_map(|file| certificates(Path::new(file))) {
-                Some(found) => drop(roots.add_parsable_certificates(found)),
-                None => add_dir(Path::new("/etc/ssl/certs"), &mut roots),
-            }
+            let of_system = SYSTEM_FILES.iter().find_map(|file| certificates(Path::new(file)));
+            trusted.extend(of_system.unwrap_or_else(|| in_dir(Path::new("/etc/ssl/certs"))));
         }
-        Ok(roots)
+        Ok(trusted)
     }
 }
 
-fn add_dir(dir: &Path, roots: &mut RootCertStore) {
-    for (name, _) in sys::by_path::list(dir).unwrap_or_default() {
-        roots.add_parsable_certificates(certificates(&dir.join(name)).unwrap_or_default());
+fn in_dir(dir: &Path) -> Vec<CertificateDer<'static>> {
+    let names = sys::by_path::list(dir).unwrap_or_default().into_iter();
+    names.flat_map(|(name, _)| certificates(&dir.join(name)).unwrap_or_default()).collect()
+}
+
+/// Verifies as usual, and also accepts a server whose own certificate is one of the trusted ones,
+/// although it says that it is an authority, as OpenSSL does: `openssl req -x509` makes such ones.
+#[derive(Debug)]
+struct Verifier {
+    usual: Arc<WebPkiServerVerifier>,
+    trusted: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified = self.usual.verify_server_cert(certificate, intermediates, name, response, now);
+        match verified {
+            // The period is checked before this.
+            Err(error) if is_authority(&error) && self.trusted.iter().any(|ours| ours == certificate) => {
+                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
     }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
+}
+
+/// Returns true for a server's certificate that says that it is an authority. rustls has no variant
+/// for it.
+fn is_authority(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::InvalidCertificate(CertificateError::Other(other))
+        if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {

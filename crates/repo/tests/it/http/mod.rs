@@ -167,6 +167,16 @@ fn certificates_are_checked() {
     assert!(ground.list(&named).is_err());
 }
 
+/// `openssl req -x509` makes a certificate that says that it is an authority. Git takes it from a
+/// server if it is one of the trusted ones.
+#[test]
+fn a_server_may_have_signed_its_own_certificate() {
+    let ground = Ground::with(NginxOptions { self_signed: true, ..NginxOptions::default() });
+    ground.same(&ground.server.tls_url("git/a"));
+    let named = format!("https://localhost:{}/git/a", ground.server.tls_port());
+    assert!(ground.list(&named).is_err(), "the certificate holds for 127.0.0.1");
+}
+
 #[test]
 fn the_client_has_a_certificate() {
     let ground = Ground::new();

@@ -296,7 +296,7 @@ const BOTH: &[Case] = &[
 ];
 
 /// The advice after a failure that may pass.
-const FILES_STAY: &str = "run the command again when the cause is gone: files that arrived are kept";
+const FILES_STAY: &str = "sapwood.baseRetry";
 
 /// States of a server that may pass.
 const BUSY: [&str; 2] = ["500 Internal Server Error", "503 Service Unavailable"];
