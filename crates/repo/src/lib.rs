@@ -64,7 +64,7 @@ pub use history::LeftBehind;
 pub use identity::{Given as GivenIdentity, IdentityError, Person, Who, check_committer_date, parse_moment};
 pub use links::{Commits, Links, tag_target};
 pub use open::{Extensions, TemplateFormat, template_format};
-pub use promisor::{LazyFetch, Place, Promised};
+pub use promisor::{CONTENTS_REMOTE, LazyFetch, Place, Promised};
 pub use reflog::{DetachedFrom, LogLine};
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};

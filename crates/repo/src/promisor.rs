@@ -1,7 +1,7 @@
 //! The remotes of a partial clone that have the omitted objects.
 //!
 //! The remotes are queried in the order of the configuration; the one in the repository's
-//! `extensions.partialClone` comes last. The caller of [`crate::Repository::open`] supplies the
+//! `extensions.partialClone` comes last. [`CONTENTS_REMOTE`] is left out. The caller of [`crate::Repository::open`] supplies the
 //! fetch, see [`LazyFetch`]. Source: Git's technical notes on partial clones.
 
 use std::{
@@ -22,6 +22,11 @@ use crate::{
     objects::{Contents, Promisors},
     open::Layout,
 };
+
+/// The remote that gives plain Git the contents of bases. Git asks the remote in
+/// `extensions.partialClone` last, so this one is asked before. Readers here take contents from
+/// [`LazyFetch::contents`] and never ask it.
+pub const CONTENTS_REMOTE: &str = "sapwood-bases";
 
 /// Fetches promised objects when they are read.
 pub trait LazyFetch: Debug + Send + Sync {
@@ -87,7 +92,8 @@ impl Remotes {
                 None => rest.ends_with(b".partialclonefilter"),
             };
             let name = rest.rsplitn_str(2, ".").nth(1).unwrap_or_default();
-            if promises && !name.starts_with(b"/") && !names.iter().any(|known| known == name) {
+            let is_asked = !name.starts_with(b"/") && name != CONTENTS_REMOTE.as_bytes();
+            if promises && is_asked && !names.iter().any(|known| known == name) {
                 names.push(name.into());
             }
         }

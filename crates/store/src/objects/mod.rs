@@ -79,6 +79,8 @@ pub struct Options<'a> {
     /// `sapwood.foldPacks`: a transaction that published a pack folds small packs if there are more
     /// than this number ([`crate::fold`]).
     pub fold_above: Option<usize>,
+    /// The objects are those of a promisor remote: packs get a file `.promisor`.
+    pub promised: bool,
     /// The sync policy.
     pub fsync: &'a Fsync,
 }
@@ -96,6 +98,7 @@ impl<'a> Options<'a> {
             pack_size_limit: None,
             reverse_index: true,
             fold_above: None,
+            promised: false,
             fsync,
         }
     }

@@ -131,6 +131,10 @@ impl OpenPack {
             _ => self.staged.set_count(count)?,
         };
         let beside = FinishOptions { reverse_index: options.reverse_index, ..FinishOptions::default() };
-        staged.finish(&Entries::from(self.entries), &beside).map(Some)
+        let mut complete = staged.finish(&Entries::from(self.entries), &beside)?;
+        if options.promised {
+            complete.mark("promisor", Vec::new());
+        }
+        Ok(Some(complete))
     }
 }

@@ -16,7 +16,7 @@ use sys::by_path;
 
 use super::{display::Display, signature::Signers, site};
 use crate::{
-    commands::workspace::maker::build_base,
+    commands::workspace::{contents, maker::build_base},
     session::{invocation::Invocation, settings::Settings},
     term::failure::Failure,
 };
@@ -77,6 +77,7 @@ impl Bring<'_> {
         let pulled = pull::pull(&site::context(run, repo, settings, remote, bases, &step), commit, &options);
         display.finish();
         let Pulled { manifest, state, report, .. } = pulled.map_err(|error| site::failed(run, error))?;
+        contents::register(repo, settings)?;
         let importer = match state {
             State::Base(base) => return Ok((base, report)),
             State::Contents(importer) => importer,

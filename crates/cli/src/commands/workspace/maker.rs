@@ -27,7 +27,7 @@ use format::{ObjectId, config::Edit};
 use repo::{Repository, convert::Metadata, objects};
 use sys::{File, by_path};
 
-use super::{context, mounts};
+use super::{contents, context, mounts};
 use crate::{
     session::{invocation::Invocation, settings::Settings, worktree_config},
     term::{
@@ -318,6 +318,7 @@ impl NewWorkspace<'_> {
 
     /// Writes the configuration and the sparse patterns of the worktree.
     pub(crate) fn configure(&self, admin: &Admin) -> Result<(), Failure> {
+        contents::register(self.repo, self.settings)?;
         let mut edits = Vec::new();
         let mut set = |key: &str, value: BString| edits.push(Edit::Set { key: key.into(), value });
         if self.backend.has_upper() {
@@ -389,7 +390,7 @@ fn monitor_command() -> Result<BString, Failure> {
 const MONITOR_COMMAND: &[u8] = b"workspace changes";
 
 /// Quotes a word for the shell.
-fn quote(word: &OsStr) -> BString {
+pub(super) fn quote(word: &OsStr) -> BString {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(byte);
     let bytes = word.as_bytes();
     match bytes.iter().all(plain) {

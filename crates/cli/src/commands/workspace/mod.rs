@@ -5,6 +5,7 @@
 
 mod base;
 mod changes;
+pub(crate) mod contents;
 pub(crate) mod context;
 pub(crate) mod create;
 mod doctor;
@@ -138,6 +139,7 @@ const SUBCOMMANDS: &[Command] = &[
         ..SUBCOMMAND
     },
     Command { name: "workspace changes", group: Group::Internal, run: changes::run, ..SUBCOMMAND },
+    Command { name: "workspace serve-contents", group: Group::Internal, run: contents::run, ..SUBCOMMAND },
     Command { name: "workspace hold", group: Group::Internal, run: mounts::hold, ..SUBCOMMAND },
     Command {
         name: "workspace base",

@@ -4,6 +4,7 @@ mod bundles;
 mod faults;
 mod lives;
 mod mirrors;
+mod plain_git;
 mod readme;
 mod shared;
 mod signatures;

@@ -61,6 +61,9 @@ pub enum Error {
     Workspace(#[from] crate::workspace::record::Error),
     #[error(transparent)]
     Config(#[from] store::config::Error),
+    /// Blobs cannot be written.
+    #[error(transparent)]
+    Store(#[from] store::Error),
     #[error("interrupted")]
     Interrupted,
 }

@@ -6,8 +6,8 @@
 //! - `tree`, `contents`: the index of a tree, and the contents of its files;
 //! - `blobs`, `append`, `import`: the blob files with the contents of all images, additions to
 //!   them, and contents from outside the repository;
-//! - `alternates`, `blob_source`: other base directories, and contents served as blobs of a partial
-//!   clone;
+//! - `alternates`, `blob_source`, `blob_pack`: other base directories, contents served as blobs of
+//!   a partial clone, and blobs that are made from contents;
 //! - `index`, `untracked_cache`: the index of a base, its untracked cache, and their installation
 //!   in a workspace;
 //! - `stored`: the stored facts about a base;
@@ -23,6 +23,7 @@
 mod add;
 mod alternates;
 mod append;
+mod blob_pack;
 mod blob_source;
 mod blobs;
 mod contents;
@@ -44,6 +45,7 @@ use std::path::{Path, PathBuf};
 use format::ObjectId;
 
 pub use add::AddOptions;
+pub use blob_pack::{Absent, BlobPack};
 pub use blob_source::BlobSource;
 pub use error::Error;
 pub use import::{Importer, Streamed};
