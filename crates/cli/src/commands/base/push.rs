@@ -9,7 +9,7 @@ use engine::{
 };
 use format::{ObjectId, fleet::frame};
 use remote::{Address, Remote};
-use repo::Head;
+use repo::{Head, Repository};
 use serde_json::{Value, json};
 
 use super::{
@@ -44,13 +44,19 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let commit = commit_in(&site.repo, name.as_bstr())?;
     let branch = match request.branches.as_slice() {
-        [] => branch_of(&site, name.as_bstr())?,
+        [] => branch_of(&site, name.as_bstr(), &commit)?,
         [branch] => Some(branch.clone()),
         _ => return Err(Failure::fatal("a push records the commit for one branch")),
     };
     let pushed =
         push(&site, &request, commit, branch.as_ref().map(|branch| branch.as_bstr()), Bundles::Asked)?;
     report(&request, site.remote.address(), commit, &pushed);
+    if branch.is_none() && !request.quiet {
+        console::warning(format!(
+            "no branch is known for {commit}: clones find its base by the commit alone; name its branch with \
+             --branch"
+        ));
+    }
     Ok(0)
 }
 
@@ -63,17 +69,35 @@ pub(super) enum Bundles {
     Unless,
 }
 
-/// Returns the branch that a revision names: the current one for `HEAD`.
-fn branch_of(site: &Site<'_>, name: &BStr) -> Result<Option<BString>, Failure> {
+/// Returns the branch that a revision names: the current one for `HEAD`. A detached HEAD, as runners
+/// have it, and other names of a commit name none: then it is the only branch, here or at a remote,
+/// whose tip is the commit.
+fn branch_of(site: &Site<'_>, name: &BStr, commit: &ObjectId) -> Result<Option<BString>, Failure> {
     if name == "HEAD" || name == "@" {
-        return Ok(match site.repo.head()? {
-            Head::Branch { name, .. } => name.strip_prefix(b"refs/heads/").map(BString::from),
-            _ => None,
-        });
+        if let Head::Branch { name, .. } = site.repo.head()? {
+            return Ok(name.strip_prefix(b"refs/heads/").map(BString::from));
+        }
+        return only_branch_at(&site.repo, commit);
     }
     let short = name.strip_prefix(b"refs/heads/").unwrap_or(name).as_bstr();
     let full = text!("refs/heads/", short);
-    Ok(site.repo.find_ref(full.as_bstr()).ok().flatten().map(|_| short.to_owned()))
+    match site.repo.find_ref(full.as_bstr()).ok().flatten() {
+        Some(_) => Ok(Some(short.to_owned())),
+        None => only_branch_at(&site.repo, commit),
+    }
+}
+
+fn only_branch_at(repo: &Repository, commit: &ObjectId) -> Result<Option<BString>, Failure> {
+    let of_remotes = repo.remotes().into_iter().map(|remote| format!("refs/remotes/{remote}/"));
+    let mut names: Vec<BString> = Vec::new();
+    for prefix in of_remotes.chain(["refs/heads/".to_owned()]) {
+        let refs = repo.refs(&prefix)?.into_iter().filter(|(_, tip)| tip == commit);
+        let short = refs.filter_map(|(name, _)| name.strip_prefix(prefix.as_bytes()).map(BString::from));
+        names.extend(short.filter(|name| name != "HEAD"));
+    }
+    names.sort();
+    names.dedup();
+    Ok(<[BString; 1]>::try_from(names).ok().map(|[only]| only))
 }
 
 /// Pushes the base of `commit`, and what the options ask for beside it.

@@ -1,12 +1,12 @@
 //! The contents and objects of a commit, and those that the remote has.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use bstr::{BString, ByteSlice as _};
 use format::{
     ObjectId,
     fleet::{
-        Manifest,
+        Manifest, RecordKind,
         manifest::{Pack, Table},
         table,
     },
@@ -23,12 +23,14 @@ use super::{
         scratch::Scratch,
         stock::{Counter, Stock, are_there},
     },
-    Options, Trust,
+    Options, Trust, history,
 };
 use crate::{look::protect, workspace::base::index_of};
 
 /// The number of manifests that a push reads.
 const MANIFESTS: usize = 4;
+/// The number of commits among which a push looks for ancestors with a base.
+const WALK: usize = 4096;
 /// A base whose small segments are more than this gets one new segment for all of them.
 const MAX_SMALL: usize = 32;
 /// A segment below this many bytes is small.
@@ -74,6 +76,32 @@ pub(super) struct Plan {
     pub(super) known: u64,
 }
 
+/// Returns commits with a base at the remote that a push of `commit` can continue: its nearest
+/// ancestors, then the newest others.
+fn nearest(context: &Context<'_>, commit: ObjectId) -> Result<Vec<ObjectId>, Error> {
+    let mut stored = context.remote.records(RecordKind::Commit)?;
+    stored.sort_by(|one, other| other.modified.cmp(&one.modified));
+    let id = |text: &str| ObjectId::from_hex(commit.kind(), text.as_bytes());
+    let newest: Vec<ObjectId> = stored.iter().filter_map(|stored| id(stored.name.id())).collect();
+    let there: HashSet<ObjectId> = newest.iter().copied().collect();
+    let mut found = Vec::new();
+    let mut queue = VecDeque::from([commit]);
+    let mut seen = HashSet::from([commit]);
+    for _ in 0..if there.is_empty() { 0 } else { WALK } {
+        let Some(next) = queue.pop_front().filter(|_| found.len() < MANIFESTS) else { break };
+        context.check_interrupt()?;
+        if next != commit && there.contains(&next) {
+            found.push(next);
+        }
+        // The history of a shallow clone ends at a commit whose parents are missing.
+        let Ok(links) = history::links(context.repo.objects(), &next) else { continue };
+        queue.extend(links.parents.into_iter().filter(|parent| seen.insert(*parent)));
+    }
+    let more: Vec<ObjectId> = newest.into_iter().filter(|oid| !found.contains(oid)).take(MANIFESTS).collect();
+    found.extend(more);
+    Ok(found)
+}
+
 /// Reads the newest manifests, and their tables and lists.
 pub(super) fn known(
     context: &Context<'_>,
@@ -92,7 +120,13 @@ pub(super) fn known(
         },
         None => None,
     };
-    let older = branch.into_iter().flat_map(|branch| branch.commits).chain(options.after.iter().copied());
+    let of_branch = branch.map_or_else(Vec::new, |branch| branch.commits);
+    // Without a record of the branch, other bases may have most of the contents.
+    let others = match of_branch.is_empty() {
+        true => nearest(context, commit)?,
+        false => Vec::new(),
+    };
+    let older = of_branch.into_iter().chain(options.after.iter().copied()).chain(others);
     // A base of the commit itself is of use if it lacks files or a signature.
     let own = (trust == Trust::Nothing).then_some(commit);
     let commits = own.into_iter().chain(older.filter(|other| *other != commit));
