@@ -132,6 +132,15 @@ impl Failure {
         }
     }
 
+    /// Prints the message as a warning: the command goes on.
+    pub(crate) fn print_as_warning(&self) {
+        match self {
+            Failure::Fatal(message) | Failure::Error(message, _) => console::warning(message),
+            Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure.print_as_warning(),
+            other => other.print(),
+        }
+    }
+
     /// Prints the messages that were not printed yet.
     pub(crate) fn print(&self) {
         match self {

@@ -54,7 +54,7 @@ pub use error::Error;
 pub use filter::{Error as FilterError, Filter};
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
-pub use options::{Event, HelperCommand, Options, Reference, Seed, Tracer, Unseeded};
+pub use options::{Brought, Event, HelperCommand, Options, Reference, Seed, Tracer, Unseeded};
 pub use pipeline::Staged;
 pub use publish::Error as PublishError;
 pub use resume::{Error as ResumeError, is_ours};

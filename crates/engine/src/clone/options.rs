@@ -37,7 +37,16 @@ pub trait Seed {
     fn find(&self, branch: Option<&BStr>, tip: &ObjectId) -> Result<Option<ObjectId>, Unseeded>;
 
     /// Brings the base of `commit` into the new repository, which is a partial clone.
-    fn bring(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Unseeded>;
+    fn bring(&self, repo: &Repository, commit: &ObjectId) -> Result<Brought, Unseeded>;
+}
+
+/// The outcome of [`Seed::bring`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Brought {
+    /// The base came.
+    Base,
+    /// It did not, and the clone goes on without it. The reason was said.
+    Nothing,
 }
 
 /// A base that did not come. The [`Seed`] knows why.

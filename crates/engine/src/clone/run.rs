@@ -105,7 +105,8 @@ impl Prepared {
         let mut channel = Channel::open(&source, local, &asking, events)?;
         let selection = ref_options.select(channel.advertisement())?;
         report_selection(&repo, &ref_options, &selection, events)?;
-        let base = seed.filter(|_| !local).map(|seed| seeding::find(seed, &selection)).transpose()?.flatten();
+        let mut base =
+            seed.filter(|_| !local).map(|seed| seeding::find(seed, &selection)).transpose()?.flatten();
         if base.is_some() {
             limits.filter.get_or_insert_with(|| seeding::FILTER.into());
         }
@@ -127,7 +128,11 @@ impl Prepared {
         let refs = publish::refs_options(&repo, &self.destination.git_dir, hash, fsync, shared)?;
         let scene = bundles::Scene { repo: &repo, refs: &refs, fsync: &fsync, shared, events, interrupt };
         let bundled = match seed.zip(base) {
-            Some((seed, commit)) => Some(seeding::bring(seed, &repo, made.shared, &commit)?),
+            Some((seed, commit)) => {
+                let brought = seeding::bring(seed, &repo, made.shared, &commit)?;
+                base = base.filter(|_| brought.is_some());
+                brought
+            }
             None => self.take_bundles(&scene, &source, &mut channel)?,
         };
         self.write_config(&later, shared, &fsync)?;

@@ -1,6 +1,9 @@
 //! The remote of a command, and the repository with its settings.
 
-use std::ffi::{OsStr, OsString};
+use std::{
+    ffi::{OsStr, OsString},
+    time::Duration,
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -9,7 +12,7 @@ use engine::{
 };
 use format::{HashKind, ObjectId};
 use remote::{Address, Options, Remote};
-use repo::{Repository, StandaloneConfig};
+use repo::{Repository, StandaloneConfig, wire::url::without_credentials};
 
 use crate::{
     commands::workspace,
@@ -81,6 +84,7 @@ pub(crate) fn open(run: &Invocation, config: &Config<'_>, address: Address) -> R
     let env = &run.env;
     let variable = |name: &str| -> Option<OsString> { env.get(OsStr::new(name)).cloned() };
     let mut options = Options::new(&variable, run.interrupt.shared());
+    options.patience = patience(config)?;
     if let Some(url) = settings_url(&address, &variable) {
         let client = config.client(url.as_bytes().as_bstr(), run)?;
         let utf8 = |text: BString| String::from_utf8(text.into()).ok();
@@ -95,6 +99,17 @@ pub(crate) fn open(run: &Invocation, config: &Config<'_>, address: Address) -> R
         }
     }
     Ok(Remote::open(address, &options)?)
+}
+
+/// `sapwood.baseRetry`: how long a request that fails is repeated.
+fn patience(config: &Config<'_>) -> Result<Duration, Failure> {
+    const DEFAULT: Duration = Duration::from_secs(10);
+    match config.text("sapwood.baseRetry") {
+        Some(text) => super::time::parse(text.as_bstr()).map_err(|_| {
+            Failure::fatal(text!("bad value of sapwood.baseRetry '", text, "': write 30s or 5m"))
+        }),
+        None => Ok(DEFAULT),
+    }
 }
 
 /// The URL whose `http.<url>.*` settings hold for a remote.
@@ -144,6 +159,10 @@ pub(super) fn commit_of(site: &RemoteSite, name: &BStr) -> Result<ObjectId, Fail
 
 /// Returns the commit that a revision names.
 pub(super) fn commit_in(repo: &Repository, name: &BStr) -> Result<ObjectId, Failure> {
+    if name.contains_str("://") {
+        let shown = without_credentials(name);
+        return Err(Failure::fatal(text!("name one remote, and so not '", shown, "'")));
+    }
     let commit = repo.peel_to_commit(repo.rev_parse(name)?)?;
     commit.ok_or_else(|| Failure::fatal(text!("'", name, "' is not a commit")))
 }

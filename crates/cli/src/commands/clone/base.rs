@@ -14,8 +14,11 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::Force,
-    clone::{Cloned, Seed, Unseeded, Worktree},
-    fleet::records::{self, Read},
+    clone::{Brought, Cloned, Seed, Unseeded, Worktree},
+    fleet::{
+        self,
+        records::{self, Read},
+    },
     workspace::{
         backend::{self, Backend, Visibility},
         base::{Bases, Kind},
@@ -26,7 +29,7 @@ use format::ObjectId;
 use remote::{Address, Remote};
 use repo::{Repository, StandaloneConfig};
 
-use super::worktree;
+use super::{options::Need, worktree};
 use crate::{
     commands::{
         base::{
@@ -49,26 +52,36 @@ use crate::{
 /// The base of a clone.
 pub(super) struct Source<'a> {
     run: &'a Invocation,
-    address: &'a BString,
+    /// The remotes, in the order in which they are asked.
+    addresses: &'a [(BString, Need)],
     quiet: bool,
     progress: bool,
     /// The directory that becomes a workspace.
     workspace: Option<PathBuf>,
-    remote: OnceCell<Remote>,
-    manifest: OnceCell<Read>,
+    chosen: RefCell<Option<Chosen>>,
+    /// Of remotes that were asked before the chosen one.
+    failures: RefCell<Failures>,
     tip: OnceCell<ObjectId>,
     failure: RefCell<Option<Failure>>,
+}
+
+/// A remote with the base.
+struct Chosen {
+    /// The position in [`Source::addresses`].
+    at: usize,
+    remote: Remote,
+    manifest: Read,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn new(
         run: &'a Invocation,
-        address: &'a BString,
+        addresses: &'a [(BString, Need)],
         workspace: Option<PathBuf>,
         (quiet, progress): (bool, bool),
     ) -> Source<'a> {
-        let (remote, manifest, tip, failure) = Default::default();
-        Source { run, address, quiet, progress, workspace, remote, manifest, tip, failure }
+        let (chosen, failures, tip, failure) = Default::default();
+        Source { run, addresses, quiet, progress, workspace, chosen, failures, tip, failure }
     }
 
     /// Takes the reason why the base did not come.
@@ -84,36 +97,88 @@ impl<'a> Source<'a> {
     }
 
     fn look_up(&self, branch: Option<&BStr>, tip: &ObjectId) -> Result<Option<ObjectId>, Failure> {
-        let address = Address::parse(self.address.as_bstr(), &self.run.cwd)?;
-        let config = StandaloneConfig::load(&self.run.outside())?;
-        let remote = site::open(self.run, &Config::Outside(&config), address)?;
         let short = branch.map(|name| name.strip_prefix(b"refs/heads/").unwrap_or(name).as_bstr());
-        let found = match short {
-            Some(name) => records::nearest(&remote, name, Some(tip)),
-            None => records::manifest(&remote, tip),
-        };
-        let found = found.map_err(|error| site::failed(self.run, error))?;
-        if found.is_none() {
-            let what = short.map_or_else(|| tip.to_string().into(), |name| text!("branch '", name, "'"));
-            let address = remote.address().to_string();
-            console::warning(text!(address, " has no base of ", what, "; cloning without one"));
-        }
-        let _ = self.remote.set(remote);
         let _ = self.tip.set(*tip);
-        Ok(found.map(|read| self.manifest.get_or_init(|| read).manifest.commit))
+        let found = self.first_from(0, |remote| match short {
+            Some(name) => records::nearest(remote, name, Some(tip)),
+            None => records::manifest(remote, tip),
+        });
+        let mut failures = Failures::default();
+        if let Some(chosen) = found(&mut failures)? {
+            self.failures.replace(failures);
+            let commit = chosen.manifest.manifest.commit;
+            self.chosen.replace(Some(chosen));
+            return Ok(Some(commit));
+        }
+        let what = short.map_or_else(|| tip.to_string().into(), |name| text!("branch '", name, "'"));
+        let missing = failures.missing.join(", ");
+        failures.decide()?;
+        console::warning(match missing.as_str() {
+            "" => "cloning without a base".into(),
+            missing => text!(missing, " has no base of ", what, "; cloning without one"),
+        });
+        Ok(None)
     }
 
-    fn pull(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Failure> {
+    /// Returns a search for the first remote from position `from` on in which `read` finds a base.
+    fn first_from<'s>(
+        &'s self,
+        from: usize,
+        read: impl Fn(&Remote) -> Result<Option<Read>, fleet::Error> + 's,
+    ) -> impl Fn(&mut Failures) -> Result<Option<Chosen>, Failure> + 's {
+        move |failures| {
+            for (at, (address, need)) in self.addresses.iter().enumerate().skip(from) {
+                let asked = self.open(address).and_then(|remote| {
+                    let found = read(&remote).map_err(|error| site::failed(self.run, error))?;
+                    Ok((remote, found))
+                });
+                match asked {
+                    Ok((remote, Some(manifest))) => return Ok(Some(Chosen { at, remote, manifest })),
+                    Ok((remote, None)) => failures.missing.push(remote.address().to_string()),
+                    Err(failure) => failures.add(failure, *need)?,
+                }
+            }
+            Ok(None)
+        }
+    }
+
+    fn open(&self, address: &BString) -> Result<Remote, Failure> {
+        let address = Address::parse(address.as_bstr(), &self.run.cwd)?;
+        let config = StandaloneConfig::load(&self.run.outside())?;
+        site::open(self.run, &Config::Outside(&config), address)
+    }
+
+    /// Brings the base from the chosen remote, or from a later one that has it.
+    fn bring_from_any(&self, repo: &Repository, commit: &ObjectId) -> Result<Brought, Failure> {
+        let mut failures = self.failures.take();
+        let mut next = self.chosen.take();
+        while let Some(chosen) = next {
+            match self.pull(repo, commit, &chosen) {
+                Ok(()) => {
+                    failures.warn();
+                    return Ok(Brought::Base);
+                }
+                Err(failure) => failures.add(failure, self.addresses[chosen.at].1)?,
+            }
+            let search = self.first_from(chosen.at + 1, |remote| records::manifest(remote, commit));
+            next = search(&mut failures)?;
+        }
+        failures.decide()?;
+        console::warning("cloning without a base");
+        Ok(Brought::Nothing)
+    }
+
+    fn pull(&self, repo: &Repository, commit: &ObjectId, chosen: &Chosen) -> Result<(), Failure> {
         let settings = Settings::read(self.run, repo)?;
         let bases = workspace::context::bases(self.run, repo, None)?;
         let bring = Bring {
             run: self.run,
             repo,
             settings: &settings,
-            remote: self.remote.get().expect("the commit was found there"),
+            remote: &chosen.remote,
             bases: &bases,
             sharing: Sharing::InPlace,
-            manifest: self.manifest.get().cloned(),
+            manifest: Some(chosen.manifest.clone()),
             lease: None,
             is_visible: self.progress && !self.quiet,
         };
@@ -138,8 +203,46 @@ impl Seed for Source<'_> {
         self.keep(self.look_up(branch, tip))
     }
 
-    fn bring(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Unseeded> {
-        self.keep(self.pull(repo, commit))
+    fn bring(&self, repo: &Repository, commit: &ObjectId) -> Result<Brought, Unseeded> {
+        self.keep(self.bring_from_any(repo, commit))
+    }
+}
+
+/// Failures of remotes before another one is asked.
+#[derive(Default)]
+struct Failures {
+    /// The first of a remote that the user requires.
+    required: Option<Failure>,
+    /// The remotes that answered, and lack the base.
+    missing: Vec<String>,
+}
+
+impl Failures {
+    /// Adds a failure. A signal ends the command.
+    fn add(&mut self, failure: Failure, need: Need) -> Result<(), Failure> {
+        match (failure, need) {
+            (failure @ Failure::Signal(_), _) => Err(failure),
+            (failure, Need::Required) if self.required.is_none() => {
+                self.required = Some(failure);
+                Ok(())
+            }
+            (failure, _) => {
+                failure.print_as_warning();
+                Ok(())
+            }
+        }
+    }
+
+    /// Another remote had the base.
+    fn warn(&self) {
+        if let Some(failure) = &self.required {
+            failure.print_as_warning();
+        }
+    }
+
+    /// No remote had the base: returns the failure of one that the user requires.
+    fn decide(self) -> Result<(), Failure> {
+        self.required.map_or(Ok(()), Err)
     }
 }
 

@@ -46,7 +46,9 @@ pub(super) const COMMAND: Command = Command {
             A clone that was killed, or whose transfer broke off, is finished by running it again with the \
             same arguments.\n\n\
             With --base, a commit comes from a remote for bases with its trees and files, and the server sends \
-            only what is newer. The new repository is a partial clone: see sapwood-base(1).",
+            only what is newer. The new repository is a partial clone: see sapwood-base(1). With several \
+            --base, the next remote is asked if one fails or lacks the base. With --base-if-able, the clone \
+            begins without a base if all fail.",
     group: Group::Starts,
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
@@ -71,7 +73,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         _ => return Err(misused("Too many arguments.")),
     }
     let mut request = Request::of(parsed)?;
-    if request.base.is_some() && request.workspace.is_none() {
+    if !request.bases.is_empty() && request.workspace.is_none() {
         request.workspace = Some(request.prefers_workspace(run)?);
     }
     if let Some((one, other)) = request.contradiction() {
@@ -116,7 +118,7 @@ impl Request {
     }
 
     fn prepare(&mut self, run: &Invocation) -> Result<Prepared, clone::Error> {
-        let deepens = self.deepens() || self.base.is_some();
+        let deepens = self.deepens() || !self.bases.is_empty();
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
         self.options.remote_progress = self.shows_progress();
         self.options.verbosity = self.verbosity;
@@ -134,7 +136,7 @@ impl Request {
         self.options.default_template = default_template(run);
         self.options.workers = sys::cores();
         self.options.open = run.outside();
-        if self.base.is_some() {
+        if !self.bases.is_empty() {
             // The repository lacks objects, so its source cannot be copied.
             self.options.local.get_or_insert(false);
         }
@@ -159,10 +161,8 @@ impl Request {
             Some(true) => Some(workspace_of(&prepared)?),
             _ => None,
         };
-        let base = self
-            .base
-            .as_ref()
-            .map(|address| base::Source::new(run, address, workspace.clone(), (quiet, progress)));
+        let base = (!self.bases.is_empty())
+            .then(|| base::Source::new(run, &self.bases, workspace.clone(), (quiet, progress)));
         let seed = base.as_ref().map(|base| base as &dyn Seed);
         let sideband = Sideband::new(progress::has_terminal() && !is_dumb(run));
         let receiving = Display::new(receiving::Form::of_clone(progress), prepared.receiving());

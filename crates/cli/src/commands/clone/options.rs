@@ -203,10 +203,15 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             |request: &mut Request| &mut request.options.bundle_uri,
         )
         .native(Both),
-        Opt::text(
+        Opt::new(
             "--base <remote>",
-            "begin with the base of a commit, from a remote for bases",
-            |request: &mut Request| &mut request.base,
+            "begin with the base of a commit, from a remote for bases (repeatable)",
+            |request: &mut Request, value| request.base(value, Need::Required),
+        ),
+        Opt::new(
+            "--base-if-able <remote>",
+            "as --base, and clone without a base if the remote fails",
+            |request: &mut Request, value| request.base(value, Need::IfAble),
         ),
         Opt::choice(
             "--workspace",
@@ -232,11 +237,20 @@ pub(super) struct Request {
     pub(super) shallow_since: Option<BString>,
     pub(super) separate_git_dir: bool,
     pub(super) dry_run: bool,
-    /// The remote for bases.
-    pub(super) base: Option<BString>,
+    /// The remotes for bases, in the order in which they are asked.
+    pub(super) bases: Vec<(BString, Need)>,
     /// `None` leaves it to `sapwood.worktree`, if there is a base.
     pub(super) workspace: Option<bool>,
     pub(super) submodules: Submodules,
+}
+
+/// The consequence of a failure of a remote for bases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The clone fails, unless another remote has the base.
+    Required,
+    /// The next remote is asked; without one, the clone begins without a base.
+    IfAble,
 }
 
 /// How submodules are cloned.
@@ -273,6 +287,14 @@ impl Request {
         request.options.source = rest.next().unwrap_or_default();
         request.options.directory = rest.next();
         Ok(request)
+    }
+
+    fn base(&mut self, value: Value, need: Need) -> Result<(), Failure> {
+        match value.text {
+            Some(address) => self.bases.push((address, need)),
+            None => self.bases.retain(|(_, other)| *other != need),
+        }
+        Ok(())
     }
 
     fn reference(&mut self, value: Value, required: bool) -> Result<(), Failure> {
@@ -335,7 +357,7 @@ impl Request {
         {
             return Some(("--workspace", other));
         }
-        if self.base.is_some() && self.options.bundle_uri.is_some() {
+        if !self.bases.is_empty() && self.options.bundle_uri.is_some() {
             return Some(("--base", "--bundle-uri"));
         }
         let both = self.options.bundle_uri.is_some() && self.deepens();

@@ -1,6 +1,7 @@
 //! Bases that machines share: push, pull, mirror, prune and leases, on every kind of remote.
 
 mod bundles;
+mod choice;
 mod faults;
 mod lives;
 mod mirrors;
