@@ -8,6 +8,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use engine::fleet::{lease, records};
 use format::fleet::{Branch, Lease, RecordKind};
+use repo::wire::url::without_credentials;
 use serde_json::{Value, json};
 
 use super::{
@@ -39,6 +40,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut words = LIST.parse(args)?.store(&mut request)?;
     let site = RemoteSite::open(run, &mut words)?;
     if let Some(extra) = words.first() {
+        let extra = without_credentials(extra.as_bstr());
         return Err(Failure::fatal(text!("list takes one remote, and so not '", extra, "'")));
     }
     let remote = &site.remote;

@@ -17,9 +17,9 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::fleet::{push::Report, records};
-use format::{ObjectId, fleet::manifest::split_signature};
+use format::{ObjectId, config::Edit, fleet::manifest::split_signature};
 use remote::{Address, Remote};
-use repo::{OpenOptions, Repository};
+use repo::{OpenOptions, Repository, wire::url::without_credentials};
 use serde_json::{Value, json};
 use sys::{File, by_path};
 
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     commands::workspace::context::print_json,
-    session::{invocation::Invocation, reexec},
+    session::{invocation::Invocation, reexec, settings::Settings},
     term::{
         console::{self, text},
         failure::Failure,
@@ -97,9 +97,8 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
             "' was not made by 'base mirror', which overwrites branches: name another --dir"
         )));
     }
-    let origin = repo.config_str("remote.origin.url").unwrap_or_default();
-    if let Some(url) = url.filter(|url| **url != origin) {
-        return Err(Failure::fatal(text!("'", request.dir(), "' mirrors '", origin, "', not '", url, "'")));
+    if let Some(url) = url {
+        take_credentials(run, request, &repo, url)?;
     }
     let branches = wanted(&repo, request)?;
     let before = heads(&repo)?;
@@ -130,6 +129,29 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
         print_json(&Value::from(reports));
     }
     Ok(code)
+}
+
+/// Checks that the repository mirrors `url`. User and password do not count: a job's token is
+/// another one each time. Those of the command line are used from now on.
+fn take_credentials(
+    run: &Invocation,
+    request: &Request,
+    repo: &Repository,
+    url: &BString,
+) -> Result<(), Failure> {
+    const URL: &str = "remote.origin.url";
+    let origin = repo.config_str(URL).unwrap_or_default();
+    if *url == origin {
+        return Ok(());
+    }
+    let (ours, theirs) = (without_credentials(origin.as_bstr()), without_credentials(url.as_bstr()));
+    if ours != theirs {
+        return Err(Failure::fatal(text!("'", request.dir(), "' mirrors '", ours, "', not '", theirs, "'")));
+    }
+    let settings = Settings::read(run, repo)?;
+    let edits = [Edit::Set { key: URL.into(), value: url.clone() }];
+    let path = repo.common_dir().join("config");
+    Ok(store::config::edit(&path, &edits, &settings.config_locks, &settings.fsync)?)
 }
 
 /// The branches of the mirror, without `refs/heads/`, and their tips.

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use bstr::{BString, ByteSlice as _};
 use engine::fleet::{self, prune};
+use repo::wire::url::without_credentials;
 use serde_json::json;
 
 use super::{
@@ -31,6 +32,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let grace = request.grace.as_ref().map(|text| time::parse(text.as_bstr())).transpose()?;
     let site = RemoteSite::open(run, &mut words)?;
     if let Some(extra) = words.first() {
+        let extra = without_credentials(extra.as_bstr());
         return Err(Failure::fatal(text!("prune takes one remote, and so not '", extra, "'")));
     }
     let options = prune::Options {

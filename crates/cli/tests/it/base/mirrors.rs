@@ -164,3 +164,28 @@ fn a_mirror_refuses_what_it_cannot_follow() {
     assert!(refused(&["--once", "--interval", "1s", "--dir", "m.git", &fleet.remote()]).contains("together"));
     assert!(!refused(&["--branch", "missing", "--dir", "m.git", &fleet.remote()]).is_empty());
 }
+
+/// A job has another token each time. Tokens are not compared, and nobody prints them.
+#[test]
+fn a_mirror_prints_and_compares_no_token() {
+    let fleet = Fleet::new();
+    let outside = fleet.sandbox.repo("");
+    mirror(&fleet, "mirror.git", &[]);
+    let git = fleet.sandbox.repo("mirror.git");
+    let remote = fleet.remote();
+    let run = |url: &str| base(&outside, &["mirror", "--dir", "mirror.git", &remote, url]);
+    let address = "127.0.0.1:1/repo.git";
+    git.git(&["config", "remote.origin.url", &format!("http://job:first-token@{address}")]);
+    let away = run(&format!("http://job:second-token@{address}"));
+    assert_ne!(away.code, 0, "nobody listens there");
+    let said = format!("{}{}", away.stdout, away.stderr);
+    assert!(!said.contains("mirrors") && !said.contains("-token"), "{said}");
+    assert!(git.git(&["config", "remote.origin.url"]).stdout.to_string().contains("second-token"));
+    let other = run("http://job:third-token@127.0.0.1:1/other.git");
+    assert_eq!(other.code, 128);
+    let said = other.stderr.to_string();
+    assert!(said.contains(&format!("'http://{address}'")) && !said.contains("-token"), "{said}");
+    assert!(said.contains("'http://127.0.0.1:1/other.git'"), "{said}");
+    let extra = base(&outside, &["list", &remote, "https://job:fourth-token@host/x"]);
+    assert!(!extra.stderr.to_string().contains("fourth-token"), "{}", extra.stderr);
+}
