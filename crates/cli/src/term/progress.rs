@@ -20,9 +20,19 @@ use engine::crew::Meter;
 
 use crate::term::{console, text::bytes::readable};
 
+/// The things that a [`Progress`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Files, objects and the like: shown as numbers.
+    Things,
+    /// Bytes: shown as `253.65 MiB`.
+    Bytes,
+}
+
 /// A counter that displays itself. Threads may share it.
 pub(crate) struct Progress {
     title: Cow<'static, str>,
+    unit: Unit,
     started: Instant,
     from: Instant,
     shown: Option<Mutex<Shown>>,
@@ -59,7 +69,13 @@ impl Progress {
     /// Like [`Progress::new`], with a title built at run time.
     pub(crate) fn titled(title: Cow<'static, str>, visible: bool, delay: Duration) -> Progress {
         let started = Instant::now();
-        Progress { title, started, from: started + delay, shown: visible.then(Mutex::default) }
+        let shown = visible.then(Mutex::default);
+        Progress { title, unit: Unit::Things, started, from: started + delay, shown }
+    }
+
+    /// Counts in this unit.
+    pub(crate) fn counting(self, unit: Unit) -> Progress {
+        Progress { unit, ..self }
     }
 
     /// Shows `done` of `total`, or `done` alone if the total is 0. Cheap if nothing is to be shown.
@@ -97,6 +113,16 @@ impl Progress {
         self.finish_with(done, total, &throughput(bytes, bytes, self.started.elapsed()), "done");
     }
 
+    /// Ends a line that was shown, without a claim: the phase failed.
+    pub(crate) fn abandon(&self) {
+        let Some(shown) = &self.shown else { return };
+        let Ok(mut shown) = shown.lock() else { return };
+        if shown.at.is_some() && !shown.over {
+            console::eprint_raw(b"\n");
+        }
+        shown.over = true;
+    }
+
     /// Like [`Progress::finish`], with `words` instead of `done`.
     pub(crate) fn finish_saying(&self, done: usize, total: usize, words: &str) {
         self.finish_with(done, total, "", words);
@@ -113,9 +139,13 @@ impl Progress {
     }
 
     fn show(&self, shown: &mut Shown, (done, total): (usize, usize), words: &str, end: &str) {
+        let number = |number: usize| match self.unit {
+            Unit::Things => number.to_string(),
+            Unit::Bytes => readable(number as u64),
+        };
         let counters = match total {
-            0 => format!("{done}{words}"),
-            _ => format!("{:3}% ({done}/{total}){words}", percent(done, total)),
+            0 => format!("{}{words}", number(done)),
+            _ => format!("{:3}% ({}/{}){words}", percent(done, total), number(done), number(total)),
         };
         let clear = (shown.width + 1).saturating_sub(counters.len()).max(end.len());
         let clear = if shown.width > counters.len() { clear } else { 0 };

@@ -72,10 +72,10 @@ impl Bring<'_> {
             base: Some((kind, owner)),
             ..pull::Options::default()
         };
-        let display = Display::new(Some(self.is_visible), false, settings.progress_delay);
+        let display = Display::new(Some(self.is_visible), false);
         let step = |step| display.step(step);
         let pulled = pull::pull(&site::context(run, repo, settings, remote, bases, &step), commit, &options);
-        display.finish();
+        display.end(&pulled);
         let Pulled { manifest, state, report, .. } = pulled.map_err(|error| site::failed(run, error))?;
         contents::register(repo, settings)?;
         let importer = match state {

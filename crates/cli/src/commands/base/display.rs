@@ -8,12 +8,12 @@ use std::{
 
 use engine::fleet::{Phase, Progress as Step};
 
-use crate::term::progress::{self, Progress};
+use crate::term::progress::{self, Progress, Rate, Unit};
 
-/// Shows the phases of a transfer one after the other.
+/// Shows the phases of a transfer one after the other, each from its first step on, as Git shows
+/// what it receives.
 pub(crate) struct Display {
     visible: bool,
-    delay: Duration,
     shown: Mutex<Option<Shown>>,
 }
 
@@ -21,12 +21,13 @@ struct Shown {
     phase: Phase,
     last: (usize, usize),
     progress: Progress,
+    rate: Rate,
 }
 
 impl Display {
-    pub(crate) fn new(given: Option<bool>, quiet: bool, delay: Duration) -> Display {
+    pub(crate) fn new(given: Option<bool>, quiet: bool) -> Display {
         let visible = given.unwrap_or(!quiet && progress::has_terminal());
-        Display { visible, delay, shown: Mutex::default() }
+        Display { visible, shown: Mutex::default() }
     }
 
     /// Shows a step. From any thread.
@@ -36,25 +37,46 @@ impl Display {
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.as_ref().is_none_or(|shown| shown.phase != step.phase) {
-            end(shown.take());
-            let progress = Progress::titled(Cow::Borrowed(title(step.phase)), true, self.delay);
-            *shown = Some(Shown { phase: step.phase, last: (0, 0), progress });
+            if let Some(before) = shown.take() {
+                before.finish();
+            }
+            let progress = Progress::titled(Cow::Borrowed(title(step.phase)), true, Duration::ZERO);
+            let progress = progress.counting(unit(step.phase));
+            *shown = Some(Shown { phase: step.phase, last: (0, 0), progress, rate: Rate::default() });
         }
         let Some(shown) = &mut *shown else { return };
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         shown.last = (count(step.done), count(step.total));
-        shown.progress.update(shown.last.0, shown.last.1);
+        let rate = match unit(step.phase) {
+            Unit::Bytes => shown.rate.now(step.done),
+            Unit::Things => String::new(),
+        };
+        // The counters say how much came.
+        let rate = rate.rsplit_once(" | ").map_or(String::new(), |(_, rate)| format!(" | {rate}"));
+        shown.progress.update_saying(shown.last.0, shown.last.1, &rate);
     }
 
-    /// Ends the last line.
-    pub(crate) fn finish(&self) {
-        end(self.shown.lock().unwrap_or_else(PoisonError::into_inner).take());
+    /// Ends the last line: after a failure without the word `done`.
+    pub(crate) fn end<T, E>(&self, outcome: &Result<T, E>) {
+        let last = self.shown.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (last, outcome) {
+            (Some(shown), Ok(_)) => shown.finish(),
+            (Some(shown), Err(_)) => shown.progress.abandon(),
+            (None, _) => {}
+        }
     }
 }
 
-fn end(shown: Option<Shown>) {
-    if let Some(shown) = shown {
-        shown.progress.finish(shown.last.0, shown.last.1);
+impl Shown {
+    fn finish(&self) {
+        self.progress.finish(self.last.0, self.last.1);
+    }
+}
+
+fn unit(phase: Phase) -> Unit {
+    match phase {
+        Phase::Tables => Unit::Things,
+        Phase::Sending | Phase::History | Phase::Receiving => Unit::Bytes,
     }
 }
 

@@ -112,7 +112,7 @@ pub(super) fn push(
     let signer = |manifest: &[u8]| signature::sign(run, repo, manifest);
     let signs = signature::is_wanted(repo, request.sign)?;
     let quiet = request.quiet || request.json;
-    let display = Display::new(request.progress, quiet, settings.progress_delay);
+    let display = Display::new(request.progress, quiet);
     let options = push::Options {
         branch: branch.map(BStr::to_owned),
         after: Vec::new(),
@@ -123,7 +123,7 @@ pub(super) fn push(
     };
     let progress = |step| display.step(step);
     let pushed = push::push(&site.context(&progress), commit, &options);
-    display.finish();
+    display.end(&pushed);
     let pushed = pushed.map_err(|error| site.failed(error))?;
     if let Some(dir) = remote.directory().filter(|_| request.mount.unwrap_or(true)) {
         let bases = Bases::at(&dir.join("bases"));

@@ -87,12 +87,12 @@ fn read(
     };
     let options = pull::Options { verify: Some(&verify), lists: true, ..pull::Options::default() };
     let quiet = request.quiet || request.json;
-    let display = Display::new(request.progress, quiet, settings.progress_delay);
+    let display = Display::new(request.progress, quiet);
     let step = |step| display.step(step);
     let fsync = Fsync { disabled: true, ..Fsync::default() };
     let parts = Context { fsync: &fsync, ..context(run, &repo, settings, remote, &bases, &step) };
     let pulled = pull::pull(&parts, commit, &options).map(|pulled| pulled.report);
-    display.finish();
+    display.end(&pulled);
     match pulled {
         Err(error) if !error.is_flaw() => Err(site.failed(error)),
         read => Ok(read),

@@ -44,6 +44,9 @@ pub(super) fn bring(stock: &Stock<'_>, plan: &Plan, importer: &Importer<'_>) -> 
     let mut workers = (0..threads)
         .map(|_| Ok(Worker { stock, plan, importer, counts: &counts, inflater: Inflater::new()? }))
         .collect::<Result<Vec<_>, Error>>()?;
+    if !plan.jobs.is_empty() {
+        stock.context.report(Phase::Receiving, 0, plan.bytes);
+    }
     parallel::map(&plan.jobs, &mut workers, |worker, job| worker.take(job)).map(drop)
 }
 

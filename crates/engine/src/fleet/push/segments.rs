@@ -168,6 +168,7 @@ impl Cutter<'_> {
             .map(|_| Compressing::new(self.parts, self.plan))
             .collect::<Result<_, Error>>()?;
         let (mut at, mut done) = (0, 0);
+        self.parts.context.report(Phase::Sending, done, total);
         while at < jobs.len() && lock(failure).is_none() {
             self.parts.context.check_interrupt()?;
             let batch = batch(jobs, at);
