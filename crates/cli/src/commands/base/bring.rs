@@ -7,7 +7,7 @@ use engine::{
         pull::{self, Pulled, Report, State},
         records::Read,
     },
-    workspace::base::{Base, Bases, Kind, Owner, Wanted},
+    workspace::base::{Base, Bases, Dependent, Kind, Owner, Wanted},
 };
 use format::ObjectId;
 use remote::Remote;
@@ -48,8 +48,11 @@ pub(crate) struct Bring<'a> {
 
 impl Bring<'_> {
     /// Brings the base of `commit` and adds it.
-    pub(crate) fn base(self, commit: ObjectId, kind: Kind) -> Result<(Base, Report), Failure> {
+    pub(crate) fn base(mut self, commit: ObjectId, kind: Kind) -> Result<(Base, Report), Failure> {
         let Bring { run, repo, settings, remote, bases, .. } = self;
+        let alone = bases.alone();
+        let is_copy = self.sharing == Sharing::Copy;
+        let bases = if is_copy { &alone } else { bases };
         let signers = Signers::configured(run, repo)?;
         let shared = match self.sharing {
             Sharing::InPlace => shared_bases(remote)?,
@@ -67,8 +70,8 @@ impl Bring<'_> {
         let owner = Owner::of_process();
         let options = pull::Options {
             verify: Some(&verify),
-            lease: self.lease,
-            manifest: self.manifest,
+            lease: self.lease.take(),
+            manifest: self.manifest.take(),
             base: Some((kind, owner)),
             ..pull::Options::default()
         };
@@ -79,7 +82,10 @@ impl Bring<'_> {
         let Pulled { manifest, state, report, .. } = pulled.map_err(|error| site::failed(run, error))?;
         contents::register(repo, settings)?;
         let importer = match state {
-            State::Base(base) => return Ok((base, report)),
+            State::Base(base) => {
+                self.end_dependence()?;
+                return Ok((base, report));
+            }
             State::Contents(importer) => importer,
         };
         // The boundary of the history may have moved.
@@ -88,7 +94,27 @@ impl Bring<'_> {
         let base = build_base(run, settings, commit, self.is_visible, |options, messages| {
             importer.add_base(&wanted, options, messages)
         })?;
+        self.end_dependence()?;
         Ok((base, report))
+    }
+
+    /// After a copy, the shared directory is no alternate any more.
+    fn end_dependence(&self) -> Result<(), Failure> {
+        if self.sharing == Sharing::InPlace {
+            return Ok(());
+        }
+        let Some(dir) = shared_bases(self.remote)? else { return Ok(()) };
+        let (shared, fsync) = (self.settings.locks.shared, &self.settings.fsync);
+        let common = self.repo.real_common_dir();
+        let by = match self.bases.remove_alternate(&dir, &common, shared, fsync)? {
+            None => return Ok(()),
+            Some(Dependent::Workspace(path)) => format!("the workspace '{}'", path.display()),
+            Some(Dependent::Base(name)) => format!("the base '{name}' of '{}'", self.bases.dir().display()),
+        };
+        Err(Failure::error(format!(
+            "the contents were copied, but {by} still needs '{}': remove it, and run the command again",
+            dir.display()
+        )))
     }
 }
 

@@ -108,3 +108,48 @@ fn a_user_who_may_only_read() {
     used_in_place(&fleet, "host", &fleet.remote(), &run);
     assert_eq!(files_below(&fleet.dir()), before);
 }
+
+/// A copy ends the dependence on a shared directory: the directory may go away.
+#[test]
+fn a_copy_ends_the_dependence_on_a_shared_directory() {
+    let fleet = Fleet::new();
+    let origin = fleet.origin();
+    origin.git(&["config", "uploadpack.allowFilter", "true"]);
+    base_done(&origin, &["push", "-q", &fleet.remote()]);
+    let commit = fleet.commit("HEAD");
+    let url = format!("file://{}", origin.path.display());
+    let bases = format!("sapwood.baseDir={}", fleet.bases("clone").display());
+    let repo = fleet.sandbox.repo("clone");
+    let dir = repo.path.display().to_string();
+    let words = ["clone", "-q", "-c", &bases, "--base", &fleet.remote(), &url, &dir];
+    assert_eq!(origin.run(SAPWOOD.as_ref(), &words).code, 0);
+    let alternates = || fs::read_to_string(fleet.bases("clone").join("alternates")).unwrap_or_default();
+    assert!(alternates().contains("remote/bases"), "{}", alternates());
+
+    // A workspace there still needs it.
+    let create = repo.run(SAPWOOD.as_ref(), &["workspace", "create", "-q", "-d", "one", &commit]);
+    assert_eq!(create.code, 0, "{}", create.stderr);
+    let copy = ["base", "pull", "--copy", &fleet.remote(), &commit];
+    let needed = repo.run(SAPWOOD.as_ref(), &copy);
+    assert_eq!(needed.code, 1, "{}{}", needed.stdout, needed.stderr);
+    assert!(needed.stderr.to_string().contains("still needs"), "{}", needed.stderr);
+    assert!(alternates().contains("remote/bases"));
+    assert_eq!(repo.run(SAPWOOD.as_ref(), &["workspace", "remove", "one"]).code, 0);
+
+    let copied = repo.run(SAPWOOD.as_ref(), &copy);
+    assert_eq!(copied.code, 0, "{}{}", copied.stdout, copied.stderr);
+    assert_eq!(alternates(), "");
+    let room: u64 = files_below(&fleet.bases("clone").join("blobs"))
+        .iter()
+        .map(|file| file.metadata().expect("a file").len())
+        .sum();
+    assert!(room > 3 << 20, "{room} bytes were copied");
+    fs::rename(fleet.dir(), fleet.dir().with_extension("away")).expect("moved");
+    fs::rename(&origin.path, origin.path.with_extension("away")).expect("moved");
+    let create = repo.run(SAPWOOD.as_ref(), &["workspace", "create", "-q", "-d", "two", &commit]);
+    assert_eq!(create.code, 0, "{}", create.stderr);
+    let files = repo.run(SAPWOOD.as_ref(), &["workspace", "exec", "two", "--", "sh", "-ec", FILES]);
+    assert_eq!(files.code, 0, "{}", files.stderr);
+    assert_eq!(repo.run(SAPWOOD.as_ref(), &["workspace", "remove", "two"]).code, 0);
+    assert_eq!(repo.git(&["show", "HEAD:many/40"]).stdout.to_string().lines().count(), 40);
+}

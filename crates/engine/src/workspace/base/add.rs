@@ -17,6 +17,7 @@ use sys::{File, by_path};
 
 use super::{
     Base, Bases, Error, Kind, Wanted,
+    alternates::is_below,
     append::Appender,
     blobs::Blobs,
     directory, image, index,
@@ -55,7 +56,7 @@ impl Bases {
     /// Returns the base for `wanted` from this directory or an alternate, if it is complete.
     /// Registers the repository as a user of bases.
     pub fn find(&self, wanted: &Wanted<'_>) -> Result<Option<Base>, Error> {
-        let base = self.load(wanted.name())?;
+        let base = self.load(wanted.name())?.filter(|base| !self.is_alone || !self.borrows(base));
         if let Some(dir) = base.as_ref().and_then(|base| base.dir.parent()) {
             // A failure is ignored: in a directory that cannot be written, nothing can be removed
             // either.
@@ -91,6 +92,12 @@ impl Bases {
             }
             Kind::Directory => self.add_locked(wanted, None, options, messages),
         }
+    }
+
+    /// Returns true if contents of a base lie outside of this directory.
+    fn borrows(&self, base: &Base) -> bool {
+        let own = by_path::canonical(&self.dir).unwrap_or_else(|_| self.dir.clone());
+        base.devices.iter().any(|device| !is_below(device, &own))
     }
 
     /// Starts an addition of contents. The caller holds the lock.
@@ -138,6 +145,10 @@ impl Bases {
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
         self.remove_staged();
+        // [`Bases::find`] found it useless.
+        if let Some(base) = self.load_own(wanted.name())? {
+            self.unmount_and_remove(&base, &self.users()?)?;
+        }
         let staged = self.dir.join(format!("{STAGED}{}", wanted.name()));
         options.shared.create_dir(&staged).map_err(|source| Error::Io {
             action: "create",

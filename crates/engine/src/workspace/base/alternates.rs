@@ -17,7 +17,7 @@ use bstr::ByteSlice as _;
 use store::{Fsync, SharedRepository};
 use sys::{FileType, by_path};
 
-use super::{Bases, Error};
+use super::{Base, Bases, Error};
 
 /// The maximum nesting of alternates.
 const MAX_DEPTH: usize = 5;
@@ -29,6 +29,9 @@ impl Bases {
 
     /// Returns the existing alternates, as paths without symbolic links.
     pub fn alternates(&self) -> Result<Vec<PathBuf>, Error> {
+        if self.is_alone {
+            return Ok(Vec::new());
+        }
         let mut found = named_in(self)?;
         let own = by_path::canonical(&self.dir).ok();
         let mut level = 0..found.len();
@@ -66,15 +69,74 @@ impl Bases {
         }
         list.extend_from_slice(&format::quote(dir.as_os_str().as_bytes().as_bstr(), false));
         list.push(b'\n');
-        let staged = self.dir.join(".new-alternates");
-        let _ = by_path::remove_file(&staged);
-        let file = shared.create_new(&staged, 0o666).map_err(io("write", &staged))?;
-        file.write_pieces_at(&mut [IoSlice::new(&list)], 0).map_err(io("write", &staged))?;
-        if !fsync.disabled {
-            sys::sync_file(&file).map_err(io("sync", &staged))?;
-        }
-        by_path::rename(&staged, &path).map_err(io("write", &path))
+        self.write_alternates(&list, shared, fsync)
     }
+
+    /// Removes an alternate from the list, if no base here has contents there and no workspace uses
+    /// a base there: none of the repository `common`, nor of others that are registered here.
+    /// Returns who needs it.
+    pub fn remove_alternate(
+        &self,
+        dir: &Path,
+        common: &Path,
+        shared: SharedRepository,
+        fsync: &Fsync,
+    ) -> Result<Option<Dependent>, Error> {
+        let io = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { action, path, source }
+        };
+        let _lock = self.lock(shared).map_err(io("lock", &self.dir))?;
+        let dir = by_path::canonical(dir).map_err(io("examine", dir))?;
+        let path = self.alternates_file();
+        let Some(list) = by_path::read(&path).map_err(io("read", &path))? else { return Ok(None) };
+        let is_other = |line: &&[u8]| {
+            let named = repo::objects::alternates_in(line).into_iter();
+            let mut real = named.filter_map(|path| by_path::canonical(&path.resolve(&self.dir).ok()?).ok());
+            !real.any(|named| named == dir)
+        };
+        let kept: Vec<u8> =
+            list.split_inclusive(|byte| *byte == b'\n').filter(is_other).flatten().copied().collect();
+        if kept == list {
+            return Ok(None);
+        }
+        let borrows = |base: &Base| base.devices.iter().any(|device| is_below(device, &dir));
+        if let Some(base) = self.own()?.into_iter().find(borrows) {
+            return Ok(Some(Dependent::Base(base.name)));
+        }
+        if let Some(workspace) = self.workspaces_on(&dir, common)?.into_iter().next() {
+            return Ok(Some(Dependent::Workspace(workspace)));
+        }
+        self.write_alternates(&kept, shared, fsync)?;
+        Ok(None)
+    }
+
+    fn write_alternates(&self, list: &[u8], shared: SharedRepository, fsync: &Fsync) -> Result<(), Error> {
+        let path = self.alternates_file();
+        let staged = self.dir.join(".new-alternates");
+        let failed = |source| Error::Io { action: "write", path: path.clone(), source };
+        let _ = by_path::remove_file(&staged);
+        let file = shared.create_new(&staged, 0o666).map_err(failed)?;
+        file.write_pieces_at(&mut [IoSlice::new(list)], 0).map_err(failed)?;
+        if !fsync.disabled {
+            sys::sync_file(&file).map_err(failed)?;
+        }
+        by_path::rename(&staged, &path).map_err(failed)
+    }
+}
+
+/// The reason why an alternate stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dependent {
+    /// A base of this directory has contents there.
+    Base(String),
+    /// The workspace at this path uses a base there.
+    Workspace(PathBuf),
+}
+
+/// Returns true if a path, without symbolic links, lies below the directory.
+pub(super) fn is_below(path: &Path, dir: &Path) -> bool {
+    by_path::realpath_forgiving(path).starts_with(dir)
 }
 
 /// Returns the existing directories in the list of `bases`.

@@ -45,6 +45,7 @@ use std::path::{Path, PathBuf};
 use format::ObjectId;
 
 pub use add::AddOptions;
+pub use alternates::Dependent;
 pub use blob_pack::{Absent, BlobPack};
 pub use blob_source::BlobSource;
 pub use error::Error;
@@ -123,12 +124,20 @@ impl Base {
 #[derive(Clone, Debug)]
 pub struct Bases {
     dir: PathBuf,
+    /// Bases and contents of alternates are not used.
+    is_alone: bool,
 }
 
 impl Bases {
     /// Opens the base directory at `dir`, which need not exist.
     pub fn at(dir: &Path) -> Bases {
-        Bases { dir: dir.to_owned() }
+        Bases { dir: dir.to_owned(), is_alone: false }
+    }
+
+    /// Returns the same directory without its alternates: bases and contents that lie there count
+    /// as missing.
+    pub fn alone(&self) -> Bases {
+        Bases { dir: self.dir.clone(), is_alone: true }
     }
 
     /// Returns its path.

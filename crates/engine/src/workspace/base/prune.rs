@@ -129,7 +129,7 @@ impl Bases {
         }
     }
 
-    fn unmount_and_remove(&self, base: &Base, users: &Users) -> Result<(), Error> {
+    pub(super) fn unmount_and_remove(&self, base: &Base, users: &Users) -> Result<(), Error> {
         let _alone = self.refuse_used(base, users)?;
         let files = base.files();
         let io = |action, path: &Path| {

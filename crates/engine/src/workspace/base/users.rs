@@ -19,7 +19,7 @@ use std::{
 use format::{HashKind, hash::Hasher};
 use sys::by_path;
 
-use super::{Bases, Error};
+use super::{Bases, Error, alternates::is_below};
 use crate::workspace::{rebase::Journal, record};
 
 /// The names of the bases in use, each with one workspace that uses it.
@@ -133,6 +133,21 @@ impl Bases {
             }
         }
         Ok(users)
+    }
+
+    /// Returns the workspaces of `common` and of registered repositories whose base lies in the base
+    /// directory `dir`. The caller holds the lock.
+    pub(super) fn workspaces_on(&self, dir: &Path, common: &Path) -> Result<Vec<PathBuf>, Error> {
+        let mut found = Vec::new();
+        for common in self.registered("")?.into_iter().chain([common.to_owned()]) {
+            for workspace in record::all(&common)? {
+                let record = workspace?.record;
+                if record.base.is_some_and(|base| is_below(&base.dir, dir)) {
+                    found.push(record.dir);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Removes the entry of a user whose directory does not exist. Returns an error if its parent
