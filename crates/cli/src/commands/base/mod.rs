@@ -15,7 +15,7 @@ mod push;
 mod request;
 mod signature;
 pub(crate) mod site;
-mod time;
+pub(crate) mod time;
 mod verify;
 
 use crate::commands::record::{Command, Group, Revisions, Traits};
@@ -35,6 +35,9 @@ pub(super) const COMMAND: Command = Command {
             `http.*` settings and Git's credential helpers. A first push makes the directory of a \
             `file://` remote if the directory above holds something: an empty one may be a disk that is \
             not mounted.\n\n\
+            A request that fails and may pass is repeated for `sapwood.baseRetry` (10s; also 5m, 1h).\n\n\
+            A push records the commit for the branch that it names: for a detached HEAD or a commit id, the only \
+            branch, here or at a remote, with this tip.\n\n\
             `push --sign` also signs a base that is there without a signature. `mirror` fetches branches \
             into `--dir`, pushes the bases of their tips, and removes the records of branches that the \
             server deleted.\n\n\

@@ -7,7 +7,7 @@ use bstr::BStr;
 use crate::term::{console::text, failure::Failure};
 
 /// Returns the length of time that an option or argument names.
-pub(super) fn parse(word: &BStr) -> Result<Duration, Failure> {
+pub(crate) fn parse(word: &BStr) -> Result<Duration, Failure> {
     let wrong = || Failure::fatal(text!("'", word, "' is not a length of time such as 90s, 5m, 12h or 2d"));
     let (unit, digits) = word.split_last().ok_or_else(wrong)?;
     let seconds = match unit {

@@ -14,6 +14,7 @@ use super::{
     request::{BASE, Request},
 };
 use crate::{
+    commands::base::time,
     session::invocation::Invocation,
     term::{
         console::{self, text},
@@ -134,7 +135,10 @@ fn collect(context: &Context<'_>, request: &Request, prune: bool) -> Result<u8, 
     let shared = context.settings.locks.shared;
     let interrupt = context.run.interrupt.flag();
     let freed = match prune {
-        true => bases.prune(shared, act, interrupt),
+        true => {
+            let unused = request.unused.as_ref().map(|word| time::parse(word.as_bstr())).transpose()?;
+            bases.prune_older(shared, act, interrupt, unused.unwrap_or_default())
+        }
         false => bases.gc(shared, act, interrupt),
     };
     context.run.interrupt.check()?;

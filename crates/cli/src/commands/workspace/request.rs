@@ -12,6 +12,7 @@ pub(super) struct Request {
     pub(super) dir: Option<BString>,
     pub(super) backend: Option<BString>,
     pub(super) base_dir: Option<BString>,
+    pub(super) unused: Option<BString>,
     pub(super) upper_dir: Option<BString>,
     pub(super) sparse: Vec<BString>,
     pub(super) with: Vec<BString>,
@@ -189,7 +190,8 @@ pub(super) const BASE: Table<Set<Request>> = Table {
         "sapwood workspace base list [--base-dir <dir>] [--json]",
         "sapwood workspace base verify [--base-dir <dir>] [--json] [<base>...]",
         "sapwood workspace base remove [--base-dir <dir>] [--json] <base>...",
-        "sapwood workspace base (gc | prune) [-n] [--base-dir <dir>] [--json]",
+        "sapwood workspace base gc [-n] [--base-dir <dir>] [--json]",
+        "sapwood workspace base prune [-n] [--unused <time>] [--base-dir <dir>] [--json]",
     ],
     options: &[
         Opt::text("--backend <backend>", "the backend that will use the base", |request: &mut Request| {
@@ -199,6 +201,11 @@ pub(super) const BASE: Table<Set<Request>> = Table {
             &mut request.sparse
         }),
         BASE_DIR,
+        Opt::text(
+            "--unused <time>",
+            "prune only bases that nobody used for so long: 12h, 14d",
+            |request: &mut Request| &mut request.unused,
+        ),
         DRY_RUN,
         JSON,
         QUIET,

@@ -33,7 +33,13 @@ fn the_init_container_makes_a_worktree_from_the_volume() {
 
     let container = &pod["spec"]["initContainers"][0];
     let (volume, job) = (volume.display().to_string(), fixture.path().join("job").display().to_string());
-    let given = [("COMMIT", &*commit), ("URL", &*fixture.url()), ("BASE", &*volume), ("WORK", &*job)];
+    let given = [
+        ("COMMIT", &*commit),
+        ("URL", &*fixture.url()),
+        ("BASE", &*volume),
+        ("WORK", &*job),
+        ("CREDENTIALS", "/nonexistent/credentials"),
+    ];
     let names = container["env"].as_vec().expect("a list").iter().map(|variable| &variable["name"]);
     let variables: Vec<(String, String)> = names
         .map(|name| {
@@ -43,8 +49,29 @@ fn the_init_container_makes_a_worktree_from_the_volume() {
         })
         .collect();
     assert_eq!(yaml::lines(&container["command"]), ["sh", "-euc"]);
-    fixture.run("pod", &variables, &yaml::lines(&container["args"])[0]);
+    fs::create_dir(&job).expect("an empty volume");
+    let script = &yaml::lines(&container["args"])[0];
+    fixture.run("pod", &variables, script);
     fixture.is_from_base(&fixture.sandbox.repo("job/app"), &commit);
+    // The container is started again: after its end, and after its end was not noted.
+    fixture.run("pod", &variables, script);
+    fixture.is_from_base(&fixture.sandbox.repo("job/app"), &commit);
+    confined(&pod);
+}
+
+/// Checks the rules that an operator looks for first.
+fn confined(pod: &yaml_rust2::Yaml) {
+    let spec = &pod["spec"];
+    assert_eq!(spec["securityContext"]["runAsNonRoot"].as_bool(), Some(true));
+    for container in [&spec["initContainers"][0], &spec["containers"][0]] {
+        let name = container["name"].as_str().expect("a name");
+        let security = &container["securityContext"];
+        assert_eq!(security["allowPrivilegeEscalation"].as_bool(), Some(false), "{name}");
+        assert_eq!(security["readOnlyRootFilesystem"].as_bool(), Some(true), "{name}");
+        assert_eq!(yaml::lines(&security["capabilities"]["drop"]), ["ALL"], "{name}");
+        assert!(!container["resources"]["limits"]["memory"].is_badvalue(), "{name}");
+        assert!(yaml::text(&container["image"]).contains("@sha256:"), "{name}");
+    }
 }
 
 /// Pulls an artifact with plain requests, and writes each layer under its title below `dir`.

@@ -21,8 +21,8 @@ fn github_actions() {
     assert_eq!(action["runs"]["using"].as_str(), Some("composite"));
     let step = &action["runs"]["steps"][0];
     let base_dir = fixture.path().join("bases").display().to_string();
-    for run in ["one", "two"] {
-        let commit = if run == "one" { fixture.tip() } else { fixture.commit("newer than the base\n") };
+    for (run, content) in [("one", None), ("two", Some("newer than the base\n")), ("two", Some("newest\n"))] {
+        let commit = content.map_or_else(|| fixture.tip(), |content| fixture.commit(content));
         let given = [
             ("REMOTE", &*remote),
             ("URL", &*url),
@@ -30,10 +30,18 @@ fn github_actions() {
             ("BRANCH", "main"),
             ("DIRECTORY", "app"),
             ("BASE_DIR", if run == "one" { "" } else { &*base_dir }),
+            ("KEEP", "14d"),
         ];
         let at = fixture.run(run, &yaml::variables(&step["env"], &given), &yaml::text(&step["run"]));
         fixture.is_from_base(&fixture.sandbox.repo(&format!("{run}/app")), &commit);
         assert_eq!(fs::read_dir(&at.path).expect("the runner's directory").count(), 1);
+        // The runner keeps the directory, with what the job left.
+        let worktree = fixture.sandbox.repo(&format!("{run}/app"));
+        assert!(!worktree.exists("left-over"), "of the job before");
+        for path in ["dir1/file1", "dir2/file2", "left-over"] {
+            worktree.write(path, "of a job\n");
+        }
+        worktree.write(".git/index.lock", "");
     }
     assert!(Path::new(&base_dir).join("users").exists(), "the bases are kept where the input says");
 }
@@ -45,7 +53,9 @@ fn gitlab() {
     let file = yaml::read("gitlab/.gitlab-ci.yml");
     assert_eq!(file["test"]["extends"].as_str(), Some(".sapwood"));
     let project = fixture.path().join("project").display().to_string();
-    for content in [None, Some("newer than the base\n")] {
+    for (number, content) in [None, Some("newer than the base\n")].into_iter().enumerate() {
+        // Each job has another token.
+        let url = url.replacen("http://", &format!("http://job:token-{number}@"), 1);
         let commit = content.map_or_else(|| fixture.tip(), |content| fixture.commit(content));
         let given = [
             ("SAPWOOD_REMOTE", &*remote),
@@ -55,16 +65,17 @@ fn gitlab() {
             ("CI_DEFAULT_BRANCH", "main"),
             ("CI_PROJECT_DIR", &*project),
         ];
-        if content.is_none() {
-            let job = &file["bases"];
-            let script = yaml::lines(&job["script"]).join("\n");
-            fixture.run("project", &yaml::variables(&job["variables"], &given), &script);
+        let job = &file["bases"];
+        let bases = yaml::lines(&job["script"]).join("\n");
+        if number == 0 {
+            fixture.run("project", &yaml::variables(&job["variables"], &given), &bases);
         }
         let template = &file[".sapwood"];
         let script = [yaml::lines(&template["before_script"]), yaml::lines(&file["test"]["script"])];
         let variables = yaml::variables(&template["variables"], &given);
         fixture.run("project", &variables, &script.concat().join("\n"));
         fixture.is_from_base(&fixture.sandbox.repo("project/app"), &commit);
+        fixture.run("project", &yaml::variables(&job["variables"], &given), &bases);
     }
 }
 
@@ -88,6 +99,11 @@ fn systemd() {
         let verify = verify.expect("it was there");
         let said = String::from_utf8_lossy(&verify.stderr);
         assert!(verify.status.success() && !said.contains("sapwood-mirror"), "{said}");
+        fs::copy(dir.join("sapwood-mirror@.service"), &units[0]).expect("a new file");
+        let mut security = Command::new("systemd-analyze");
+        security.args(["security", "--offline=true", "--threshold=20"]).arg(&units[0]);
+        let security = security.output().expect("it was there");
+        assert!(security.status.success(), "{}", String::from_utf8_lossy(&security.stdout));
     }
     let commands: Vec<String> = service
         .lines()

@@ -63,6 +63,7 @@ impl Bases {
             let common = wanted.repo().real_common_dir();
             let _ = Bases::at(dir).register(User::Repository(&common), store::SharedRepository::Umask);
         }
+        base.iter().for_each(Base::note_use);
         Ok(base)
     }
 

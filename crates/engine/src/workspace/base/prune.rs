@@ -11,6 +11,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
+    time::{Duration, SystemTime},
 };
 
 use sys::{File, by_path, mount::Unmount};
@@ -61,11 +62,27 @@ impl Bases {
         act: Act,
         interrupt: &AtomicBool,
     ) -> Result<Freed, Error> {
+        self.prune_older(shared, act, interrupt, Duration::ZERO)
+    }
+
+    /// Like [`Bases::prune`], but keeps bases that a command looked for within the last `unused`.
+    pub fn prune_older(
+        &self,
+        shared: store::SharedRepository,
+        act: Act,
+        interrupt: &AtomicBool,
+        unused: Duration,
+    ) -> Result<Freed, Error> {
+        let now = SystemTime::now();
         let Some(_locks) = self.lock_to_remove(shared, interrupt)? else { return Ok(Freed::default()) };
         let users = self.users()?;
         let mut removed = Vec::new();
         let mut kept = Vec::new();
         for base in self.own()? {
+            if base.last_use().is_some_and(|time| now.duration_since(time).is_ok_and(|age| age < unused)) {
+                kept.push(base);
+                continue;
+            }
             let is_removed = match act {
                 Act::DryRun => self.refuse_used(&base, &users).map(drop),
                 Act::Remove => self.unmount_and_remove(&base, &users),

@@ -4,6 +4,7 @@ use std::{
     io::ErrorKind,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use bstr::{BString, ByteSlice as _};
@@ -72,7 +73,25 @@ impl Stored {
     }
 }
 
+/// The time of the last use is not written more often than this.
+const USE: Duration = Duration::from_secs(60 * 60);
+
 impl Base {
+    /// Returns the time of the last use.
+    pub(super) fn last_use(&self) -> Option<SystemTime> {
+        let stat = by_path::stat(&self.dir.join("lock")).ok()??;
+        Some(UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.mtime.0).ok()?))
+    }
+
+    /// Notes that the base is used. A failure is ignored: the owner of the directory decides what
+    /// is removed there.
+    pub(super) fn note_use(&self) {
+        let is_recent = |time: SystemTime| SystemTime::now().duration_since(time).is_ok_and(|age| age < USE);
+        if !self.last_use().is_some_and(is_recent) {
+            store::objects::freshen(&self.dir.join("lock"));
+        }
+    }
+
     /// Prevents the removal of the base until the returned file is closed.
     pub fn hold(&self) -> Result<File, Error> {
         let path = self.dir.join("lock");
