@@ -217,6 +217,7 @@ fn nginx_takes_directives_and_settings() {
         NginxOptions {
             directives: "location ~ ^/own(?<repository>/.*)$ { $backend }",
             config: &[("uploadpack.hideRefs", "refs/heads")],
+            ..NginxOptions::default()
         },
     );
     let run = repo.git(&["ls-remote", &server.url("own/a")]);
