@@ -1,6 +1,8 @@
 //! Lines that break, servers that are gone, disks that are full.
 
 use std::{
+    io,
+    net::{TcpListener, TcpStream},
     process::Command,
     sync::atomic::Ordering,
     thread,
@@ -172,6 +174,33 @@ fn a_server_that_is_gone_is_an_error() {
         let error = remote.record(&name(RecordKind::Branch, "main")).expect_err("nobody is there");
         assert!(matches!(error, Error::Unreachable { .. }), "{kind:?}: {error:?}");
         assert!(error.to_string().contains("refused"), "{kind:?}: {error}");
+    }
+}
+
+/// A server that is started again is waited for.
+#[test]
+fn a_server_that_comes_back_in_time_is_no_error() {
+    for kind in NETWORK {
+        let server = Server::start(kind);
+        let gone = Proxy::to(server.socket()).address();
+        let branch = name(RecordKind::Branch, "main");
+        let tuning = |patience| Tuning { retries: 0, patience, ..Tuning::default() };
+        let hasty = server.open_at(gone, &tuning(Duration::ZERO)).expect("opened");
+        assert!(matches!(hasty.record(&branch), Err(Error::Unreachable { .. })), "{kind:?}");
+        let patient = server.open_at(gone, &tuning(Duration::from_secs(60))).expect("opened");
+        let to = server.socket();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(700));
+            let listener = TcpListener::bind(gone).expect("nobody has taken the port");
+            for stream in listener.incoming() {
+                let (near, far) = (stream.expect("a connection"), TcpStream::connect(to).expect("it runs"));
+                let pair = |stream: &TcpStream| stream.try_clone().expect("a second handle");
+                let (mut up, mut down) = ((pair(&near), pair(&far)), (far, near));
+                thread::spawn(move || io::copy(&mut up.0, &mut up.1));
+                thread::spawn(move || io::copy(&mut down.0, &mut down.1));
+            }
+        });
+        assert_eq!(patient.record(&branch).expect("read"), None, "{kind:?}");
     }
 }
 

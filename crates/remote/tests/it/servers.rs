@@ -42,11 +42,17 @@ pub(crate) struct Tuning {
     pub(crate) interrupt: Arc<AtomicBool>,
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
+    pub(crate) patience: Duration,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        Tuning { interrupt: Arc::default(), timeout: Duration::from_secs(20), retries: 4 }
+        Tuning {
+            interrupt: Arc::default(),
+            timeout: Duration::from_secs(20),
+            retries: 4,
+            patience: Duration::ZERO,
+        }
     }
 }
 
@@ -136,6 +142,7 @@ pub(crate) fn open(address: &str, variables: &[(&str, OsString)], tuning: &Tunin
     let mut options = Options::new(&variable, Arc::clone(&tuning.interrupt));
     options.timeout = tuning.timeout;
     options.retries = tuning.retries;
+    options.patience = tuning.patience;
     options.pause = Duration::from_millis(10);
     Remote::open(address, &options)
 }
