@@ -23,8 +23,7 @@ use crate::{
     open::Layout,
 };
 
-/// The remote that gives plain Git the contents of bases. Git asks the remote in
-/// `extensions.partialClone` last, so this one is asked before. Readers here take contents from
+/// The remote that gives plain Git the contents of bases. Readers here take contents from
 /// [`LazyFetch::contents`] and never ask it.
 pub const CONTENTS_REMOTE: &str = "sapwood-bases";
 

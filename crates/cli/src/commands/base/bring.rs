@@ -80,7 +80,7 @@ impl Bring<'_> {
         let pulled = pull::pull(&site::context(run, repo, settings, remote, bases, &step), commit, &options);
         display.end(&pulled);
         let Pulled { manifest, state, report, .. } = pulled.map_err(|error| site::failed(run, error))?;
-        contents::register(repo, settings)?;
+        contents::register(repo, settings);
         let importer = match state {
             State::Base(base) => {
                 self.end_dependence()?;

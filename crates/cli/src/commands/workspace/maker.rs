@@ -318,7 +318,7 @@ impl NewWorkspace<'_> {
 
     /// Writes the configuration and the sparse patterns of the worktree.
     pub(crate) fn configure(&self, admin: &Admin) -> Result<(), Failure> {
-        contents::register(self.repo, self.settings)?;
+        contents::register(self.repo, self.settings);
         let mut edits = Vec::new();
         let mut set = |key: &str, value: BString| edits.push(Edit::Set { key: key.into(), value });
         if self.backend.has_upper() {

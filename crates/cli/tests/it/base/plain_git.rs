@@ -162,7 +162,11 @@ fn the_remote_of_contents_is_no_place_to_fetch_from() {
         assert!(clean(&run.stderr.to_string()), "{args:?}: {}", run.stderr);
     }
     assert_eq!(repo.git(&["for-each-ref", "refs/remotes/sapwood-bases"]).stdout, "");
-    assert_eq!(repo.git(&["config", "extensions.partialClone"]).stdout, "origin\n");
+    let promisors = repo.git(&["config", "--get-regexp", "--name-only", "promisor"]).stdout.to_string();
+    let asked: Vec<&str> = promisors.lines().collect();
+    assert_eq!(asked, ["remote.sapwood-bases.promisor", "remote.origin.promisor"]);
+    // libgit2 knows no such extension.
+    assert_ne!(repo.run("git".as_ref(), &["config", "extensions.partialClone"]).code, 0);
     // Native commands read contents, and start no helper for them.
     repo.git(&["config", "alias.remote-sapwood-bases", "!exit 7"]);
     fs::remove_file(repo.join("many/41")).expect("a file");
