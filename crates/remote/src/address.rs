@@ -205,7 +205,7 @@ mod tests {
             ("oci://localhost/a/b", registry(Scheme::Http, "localhost"), "oci://localhost/a/b"),
             ("file:///a%20dir/x", Address::Directory("/a dir/x".into()), "file:///a dir/x"),
             ("dir", Address::Directory("/home/alice/dir".into()), "file:///home/alice/dir"),
-            ("./s3:/x", Address::Directory("/home/alice/s3:/x".into()), "file:///home/alice/s3:/x"),
+            ("./s3:/x", Address::Directory("/home/alice/s3:/x".into()), "file:///home/alice/./s3:/x"),
         ] {
             let found = parsed(text).expect(text);
             assert_eq!(found, address);
