@@ -9,6 +9,8 @@ use std::{
     process::Command,
 };
 
+use crate::has_program;
+
 /// A mounted file system.
 #[derive(Debug)]
 pub struct Disk {
@@ -47,7 +49,7 @@ impl Disk {
         let (program, args, least) = format.maker();
         let size = mebibytes.max(least) << 20;
         fs::File::create(image).and_then(|file| file.set_len(size)).expect("an image");
-        let made = succeeds(Command::new(program).args(args).arg(image));
+        let made = has_program(program) && succeeds(Command::new(program).args(args).arg(image));
         let mounted = made && succeeds(Command::new("mount").args(["-o", "loop"]).args([image, point]));
         let disk = Disk { point: point.to_owned(), image: Some(image.to_owned()) };
         match mounted {

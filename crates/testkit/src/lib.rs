@@ -39,4 +39,4 @@ pub use group::wait_for_group;
 pub use mount::{CaseInsensitive, ErofsImage};
 pub use oracle::{Oracle, Snapshot};
 pub use sandbox::{Repo, Run, Sandbox};
-pub use tools::has_program;
+pub use tools::{has_program, need_program};

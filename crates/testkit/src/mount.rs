@@ -12,6 +12,8 @@ use nix::{
     mount::{MntFlags, MsFlags},
 };
 
+use crate::has_program;
+
 /// Dropping the value unmounts it. A test creates at most one: the driver is a slow process.
 pub struct CaseInsensitive(PathBuf);
 
@@ -19,6 +21,9 @@ impl CaseInsensitive {
     /// Mounts such a file system from the new file `image` on the directory `point`. If the machine
     /// cannot mount it, prints the reason and returns `None`.
     pub fn mount(image: &Path, point: &Path) -> Option<CaseInsensitive> {
+        if !has_program("mkntfs") || !has_program("lowntfs-3g") {
+            return None;
+        }
         fs::File::create(image).and_then(|file| file.set_len(64 << 20)).expect("an image");
         let made = Command::new("mkntfs").args(["-F", "-Q"]).arg(image).output();
         let mounted =

@@ -1,21 +1,87 @@
-//! Programs that a test needs and a machine may not have.
+//! Programs that a test needs and a machine may not have. The table of `.ci/packages` names the
+//! package of each.
 
-use std::process::{Command, Stdio};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+const PACKAGES: &str = include_str!("../../../.ci/packages");
 
 /// Returns true if the program exists. If it does not, prints that the test is skipped. If the
 /// variable `CI` is set it panics instead, so that CI cannot pass by skipping.
 #[must_use]
+#[track_caller]
 pub fn has_program(name: &str) -> bool {
-    let tried = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if tried.is_ok() {
+    if exists(name) {
         return true;
     }
-    assert!(!in_ci(), "there is no '{name}', and under CI a test may not skip");
-    println!("skipped: there is no '{name}'");
+    let missing = missing(name);
+    assert!(!in_ci(), "{missing}, and under CI a test may not skip");
+    println!("skipped: {missing}");
     false
+}
+
+/// Panics unless the program exists. The message names its package.
+#[track_caller]
+pub fn need_program(name: &str) {
+    assert!(exists(name), "{}", missing(name));
+}
+
+/// Like [`need_program`], for a program that may be only in root's `PATH`. Returns its path.
+#[track_caller]
+pub(crate) fn need_system_program(name: &str) -> PathBuf {
+    find_system_program(name).unwrap_or_else(|| panic!("{}", missing(name)))
+}
+
+pub(crate) fn find_system_program(name: &str) -> Option<PathBuf> {
+    let dirs = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
+    dirs.iter().map(|dir| Path::new(dir).join(name)).find(|path| path.exists())
+}
+
+/// Returns true if the program can be started.
+fn exists(name: &str) -> bool {
+    let tried = Command::new(name)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    tried.is_ok()
+}
+
+/// Returns the message that a program is missing, with its package.
+#[track_caller]
+pub(crate) fn missing(name: &str) -> String {
+    let package = package_of(name).unwrap_or_else(|| panic!("the table of .ci/packages lacks '{name}'"));
+    format!("there is no '{name}': install the package {package} (.ci/packages installs all)")
+}
+
+fn package_of(name: &str) -> Option<&'static str> {
+    let rows = PACKAGES.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    rows.filter(|row| row.len() == 3 && row[1] == name).map(|row| row[2]).next()
 }
 
 /// Returns true if the variable `CI` is set.
 pub(crate) fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_package_of_a_program() {
+        assert_eq!(package_of("fusermount3"), Some("fuse3"));
+        assert_eq!(package_of("perf"), Some("linux-perf"));
+        assert!(missing("mkntfs").contains("install the package ntfs-3g"));
+        assert_eq!(package_of("nothing"), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "the table of .ci/packages lacks 'nothing'")]
+    fn a_program_without_a_package_is_an_error() {
+        need_program("nothing");
+    }
 }

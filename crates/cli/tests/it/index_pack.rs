@@ -528,7 +528,7 @@ fn a_signal_leaves_nothing_behind() {
     while names(&dir) == 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let killed = Command::new("kill").arg(child.id().to_string()).status().expect("runs");
+    let killed = Command::new("kill").arg(child.id().to_string()).status().expect("kill can be run");
     assert!(killed.success());
     let status = child.wait().expect("it ends");
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15));

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Output},
 };
 
-use testkit::{Repo, Sandbox};
+use testkit::{Repo, Sandbox, has_program};
 
 use crate::SAPWOOD;
 
@@ -88,6 +88,9 @@ fn skipped(test: &str, why: &str) {
 }
 
 fn can_trace() -> bool {
+    if !has_program("strace") {
+        return false;
+    }
     let can = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .status()

@@ -15,11 +15,12 @@ use crate::SAPWOOD;
 
 /// Runs a command of sapwood with a terminal as all of its streams. Returns the output.
 fn on_terminal(repo: &Repo<'_>, program: &str, args: &[&str], delay: &str) -> BString {
+    testkit::need_program("script");
     let quoted = args.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
     let mut command = repo.command("script".as_ref());
     command.args(["-qec", &format!("{program} {quoted}"), "/dev/null"]);
     command.env("GIT_PROGRESS_DELAY", delay).env("TERM", "xterm").stdin(Stdio::null());
-    let output = command.output().expect("script is part of util-linux");
+    let output = command.output().expect("it was found");
     BString::from(output.stdout)
 }
 

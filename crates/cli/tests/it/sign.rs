@@ -1,22 +1,11 @@
 //! Signed commits compared with Git, with real `gpg` and `ssh-keygen`. The keys sign
 //! deterministically and the time of the signature is fixed, so equal signatures are equal bytes.
 
-use std::{io::Write as _, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use std::{os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
-use testkit::{Oracle, Repo};
+use testkit::{Oracle, Repo, has_program};
 
 use crate::shim::{Shim, finished};
-
-/// Returns true if the program can be run. CI installs both.
-fn is_there(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program} >/dev/null")]).status();
-    let found = found.is_ok_and(|status| status.success());
-    if !found {
-        // The output of a test that passes is not shown.
-        writeln!(std::io::stderr(), "SKIPPED sign: {program} is not installed").expect("it is open");
-    }
-    found
-}
 
 fn setup(repo: &Repo<'_>) {
     repo.write("f", "1\n");
@@ -96,7 +85,7 @@ impl Drop for Agent {
 
 #[test]
 fn by_ssh() {
-    if !is_there("ssh-keygen") {
+    if !has_program("ssh-keygen") {
         return;
     }
     let shim = Shim::new();
@@ -132,7 +121,7 @@ fn by_ssh() {
 
 #[test]
 fn files_for_ssh_are_private_and_go_away() {
-    if !is_there("ssh-keygen") {
+    if !has_program("ssh-keygen") {
         return;
     }
     let shim = Shim::new();
@@ -159,7 +148,7 @@ fn files_for_ssh_are_private_and_go_away() {
 
 #[test]
 fn by_gpg() {
-    if !is_there("gpg") {
+    if !has_program("gpg") {
         return;
     }
     let shim = Shim::new();

@@ -68,6 +68,7 @@ fn calls(repo: &Repo<'_>, args: &[&str]) -> Calls {
 
 /// Returns the output of a command and its calls.
 fn traced(repo: &Repo<'_>, args: &[&str]) -> (String, Calls) {
+    testkit::need_program("strace");
     let trace = repo.join(".git/trace");
     let mut command = repo.command(Path::new("strace"));
     command

@@ -95,7 +95,7 @@ fn a_killed_holder_leaves_its_processes_alone() {
     let mut shell = shell.spawn().expect("started");
     let mut output = std::io::BufReader::new(shell.stdout.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut output, &mut String::new()).expect("it writes");
-    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().expect("can be run").success());
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().expect("kill can be run").success());
     await_end(|| sys::namespace::Process::of(pid).expect("known").is_none());
     let Mounted::InNamespace { pid: other } = place.state(USER) else { panic!("it is mounted") };
     assert_ne!(other, pid);

@@ -86,6 +86,7 @@ impl Place {
         let base = &mut self.layers.base;
         let files = std::mem::replace(&mut base.dir, dir.path().to_owned()).join("files");
         let blobs = base.dir.join("blobs");
+        testkit::need_program("mkfs.erofs");
         let mut make = Command::new("mkfs.erofs");
         // With chunks, the contents are stored in the extra device.
         make.args(["--quiet", "--chunksize=4096"]).arg(format!("--blobdev={}", blobs.display()));

@@ -239,8 +239,7 @@ fn the_kernel_finds_every_file_of_a_huge_directory() {
 /// Debian's `fsck.erofs` 1.5 supports only blocks of 4,096 bytes.
 #[test]
 fn fsck_finds_no_flaw() {
-    if Command::new("fsck.erofs").arg("-V").output().is_err() {
-        println!("skipped: there is no fsck.erofs");
+    if !testkit::has_program("fsck.erofs") {
         return;
     }
     for chunked in [false, true] {

@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use super::certificates;
+use crate::tools::need_system_program;
 
 /// The timeout for the response to the first request.
 const START: Duration = Duration::from_secs(30);
@@ -103,7 +104,7 @@ impl Nginx {
         }
 
         let backend = start_backend(at);
-        let mut command = Command::new(program("nginx"));
+        let mut command = Command::new(need_system_program("nginx"));
         command.arg("-p").arg(at).arg("-c").arg(at.join("nginx.conf")).arg("-e").arg(at.join("error.log"));
         command.env_clear().env("NGINX", "0;1;").stdin(OwnedFd::from(http)).stdout(OwnedFd::from(https));
         let log = fs::File::create(at.join("stderr")).expect("the directory of the server is writable");
@@ -206,13 +207,6 @@ fn listen() -> TcpListener {
     socket
 }
 
-/// Returns the path of a program that may be only in root's `PATH`.
-fn program(name: &str) -> PathBuf {
-    let dirs = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
-    let found = dirs.iter().map(|dir| Path::new(dir).join(name)).find(|path| path.exists());
-    found.unwrap_or_else(|| panic!("there is no '{name}': install the packages nginx and fcgiwrap"))
-}
-
 fn git() -> PathBuf {
     std::env::var_os("SAPWOOD_TEST_GIT").map_or_else(|| "git".into(), PathBuf::from)
 }
@@ -224,7 +218,7 @@ fn start_backend(dir: &Path) -> Child {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let oracle = git().parent().filter(|dir| dir.is_absolute()).map(Path::to_owned);
     let dirs = oracle.into_iter().chain(std::env::split_paths(&path));
-    let mut command = Command::new(program("fcgiwrap"));
+    let mut command = Command::new(need_system_program("fcgiwrap"));
     command.args(["-c", BACKENDS]).stdin(OwnedFd::from(socket)).stdout(Stdio::null()).stderr(log);
     command.env_clear().env("PATH", std::env::join_paths(dirs).expect("taken from a PATH"));
     command.process_group(0).spawn().expect("fcgiwrap starts")

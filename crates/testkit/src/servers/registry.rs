@@ -16,8 +16,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
+use crate::tools::need_system_program;
+
 /// The program, of the package with the same name.
-const PROGRAM: &str = "/usr/bin/docker-registry";
+const PROGRAM: &str = "docker-registry";
 
 /// The timeout for the response to the first request.
 const START: Duration = Duration::from_secs(30);
@@ -52,7 +54,7 @@ impl Registry {
 
     /// Starts an empty registry.
     pub fn start(access: RegistryAccess) -> Registry {
-        assert!(Path::new(PROGRAM).exists(), "there is no '{PROGRAM}': install the package docker-registry");
+        let program = need_system_program(PROGRAM);
         let dir = tempfile::Builder::new().prefix("registry-").tempdir().expect("a temporary directory");
         // bcrypt of the password: the only hash that the program supports.
         let hash = "$2b$05$abcdefghijklmnopqrstuupx2xBUC4954936wVIjyyPHmUBFu0wCW";
@@ -61,7 +63,7 @@ impl Registry {
             let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let address = socket.local_addr().expect("it is bound");
             drop(socket);
-            let mut child = spawn(dir.path(), address, access);
+            let mut child = spawn(&program, dir.path(), address, access);
             if is_ready(&mut child, address) {
                 return Registry { child, address, dir };
             }
@@ -103,7 +105,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn spawn(dir: &Path, address: SocketAddr, access: RegistryAccess) -> Child {
+fn spawn(program: &Path, dir: &Path, address: SocketAddr, access: RegistryAccess) -> Child {
     let at = dir.display();
     let mut settings = format!(
         "version: 0.1
@@ -122,7 +124,7 @@ http: {{ addr: {address} }}
     fs::write(&file, settings).expect("the directory is writable");
     let log = fs::File::create(dir.join("messages")).expect("the directory is writable");
     let copy = log.try_clone().expect("it is open");
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program);
     command.args([OsStr::new("serve"), file.as_os_str()]).env_clear().stdin(Stdio::null());
     // Without a secret it prints a warning and generates one.
     command.env("REGISTRY_HTTP_SECRET", "testkit").env("OTEL_TRACES_EXPORTER", "none");

@@ -16,6 +16,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::tools::find_system_program;
+
 /// The programs, which are not in an ordinary user's `PATH`.
 const PROGRAMS: [&str; 3] = ["munged", "slurmctld", "slurmd"];
 
@@ -45,10 +47,11 @@ impl Slurm {
     /// Returns `None`, and prints the reason, for an ordinary user or if a program is missing;
     /// under CI that is a failure.
     pub fn start(dir: &Path, nodes: usize, settings: &str) -> Option<Slurm> {
-        let missing = PROGRAMS.iter().find(|name| program(name).is_none());
+        let missing = PROGRAMS.iter().find(|name| find_system_program(name).is_none());
         let is_root = rustix::process::geteuid().is_root();
         if missing.is_some() || !is_root {
-            let why = missing.map_or_else(|| "only root starts it".into(), |name| format!("no {name}"));
+            let why =
+                missing.map_or_else(|| "only root starts it".into(), |name| crate::tools::missing(name));
             assert!(!crate::tools::in_ci(), "no Slurm ({why}), and under CI a test may not skip");
             println!("skipped: no Slurm: {why}");
             return None;
@@ -101,7 +104,7 @@ impl Slurm {
     }
 
     fn daemon(&mut self, name: &str, args: &[String]) {
-        let program = program(name).expect("it was there");
+        let program = find_system_program(name).expect("it was there");
         let log = File::options().create(true).append(true).open(self.dir.join("log").join(name));
         let log = log.expect("a directory for logs");
         let mut command = self.command(&program);
@@ -184,13 +187,6 @@ impl Drop for Slurm {
         let _ = self.namespace.kill();
         let _ = self.namespace.wait();
     }
-}
-
-fn program(name: &str) -> Option<PathBuf> {
-    ["/usr/sbin", "/usr/local/sbin", "/usr/bin"]
-        .iter()
-        .map(|dir| Path::new(dir).join(name))
-        .find(|at| at.exists())
 }
 
 /// Waits until the process has written a line.

@@ -29,8 +29,9 @@ impl Sshd {
     /// is a failure.
     pub fn start(sandbox: &Sandbox) -> Option<Sshd> {
         let Some(program) = PROGRAMS.iter().find(|program| Path::new(program).exists()) else {
-            assert!(!crate::tools::in_ci(), "there is no sshd, and under CI a test may not skip");
-            println!("skipped: there is no sshd");
+            let missing = crate::tools::missing("sshd");
+            assert!(!crate::tools::in_ci(), "{missing}, and under CI a test may not skip");
+            println!("skipped: {missing}");
             return None;
         };
         let dir = sandbox.path().join("sshd");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bstr::ByteSlice as _;
-use testkit::{Oracle, Sandbox};
+use testkit::{Oracle, Sandbox, has_program};
 
 use super::{Shim, finished, one, oracle_path, same};
 use crate::{SAPWOOD, switch::two_branches};
@@ -79,8 +79,7 @@ fn terminals() {
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);
-    if Command::new("script").arg("--version").output().is_err() {
-        println!("skipped: there is no script(1)");
+    if !has_program("script") {
         return;
     }
     let on_terminal = |path: &str, line: &str| {
@@ -199,6 +198,9 @@ fn hooks_find_gits_programs() {
 /// program itself are examined.
 #[test]
 fn handing_over_costs_one_search_on_path() {
+    if !has_program("strace") {
+        return;
+    }
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);

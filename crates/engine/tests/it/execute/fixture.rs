@@ -297,6 +297,9 @@ impl Mount {
 
     /// Mounts an XFS.
     pub(crate) fn xfs(sandbox: &Sandbox) -> Option<Mount> {
+        if !testkit::has_program("mkfs.xfs") {
+            return None;
+        }
         let image = sandbox.path().join("image");
         fs::File::create(&image).and_then(|file| file.set_len(512 << 20)).expect("an image");
         match Command::new("mkfs.xfs").arg("-q").arg(&image).output() {
@@ -312,6 +315,9 @@ impl Mount {
 
     /// Mounts a case-insensitive file system.
     pub(crate) fn ignoring_case(sandbox: &Sandbox) -> Option<Mount> {
+        if !testkit::has_program("mkntfs") || !testkit::has_program("lowntfs-3g") {
+            return None;
+        }
         let image = sandbox.path().join("image");
         fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("an image");
         match Command::new("mkntfs").args(["-F", "-Q"]).arg(&image).output() {
