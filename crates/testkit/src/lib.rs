@@ -37,6 +37,6 @@ pub use disk::{Disk, NoMountsBelow};
 pub use filter::FILTER_PROTOCOL;
 pub use group::wait_for_group;
 pub use mount::{CaseInsensitive, ErofsImage};
-pub use oracle::{Oracle, Snapshot};
+pub use oracle::{Oracle, Snapshot, wording};
 pub use sandbox::{Repo, Run, Sandbox};
 pub use tools::{has_program, need_program};

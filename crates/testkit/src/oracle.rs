@@ -8,11 +8,11 @@ use std::{
     sync::OnceLock,
 };
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 
 use crate::sandbox::{Repo, Run, Sandbox};
 
-/// The Git version whose messages are the reference. With an older version only effects are
+/// The Git version whose messages are the reference. With another version only effects are
 /// compared, not messages.
 const MESSAGES_OF: (u32, u32) = (2, 55);
 
@@ -56,6 +56,25 @@ fn ours_at(number: usize) -> String {
     }
 }
 
+/// Returns true if the oracle is the version whose messages are the reference. With another one,
+/// says so once.
+fn compares_messages() -> bool {
+    static IS_REFERENCE: OnceLock<bool> = OnceLock::new();
+    *IS_REFERENCE.get_or_init(|| {
+        let version = Sandbox::new().git_version();
+        if version != MESSAGES_OF {
+            println!("Git {}.{}: its messages are not compared", version.0, version.1);
+        }
+        version == MESSAGES_OF
+    })
+}
+
+/// Returns a message that is compared with Git's, or nothing if the oracle is another version than
+/// the reference.
+pub fn wording(message: &[u8]) -> &BStr {
+    if compares_messages() { message.as_bstr() } else { BStr::new("") }
+}
+
 impl Oracle {
     /// Creates the copies. `program` is the program under test; `setup` creates the repository, and
     /// must do the same each time it is called.
@@ -85,8 +104,7 @@ impl Oracle {
     }
 
     fn of(sandbox: Sandbox, program: &str, ours: usize) -> Oracle {
-        static VERSION: OnceLock<(u32, u32)> = OnceLock::new();
-        let compares_messages = *VERSION.get_or_init(|| sandbox.git_version()) >= MESSAGES_OF;
+        let compares_messages = compares_messages();
         Oracle { sandbox, program: program.into(), ours, compares_messages }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bstr::ByteSlice as _;
-use testkit::{FILTER_PROTOCOL, Oracle, Repo, Sandbox};
+use testkit::{FILTER_PROTOCOL, Oracle, Repo, Sandbox, wording};
 
 use crate::SAPWOOD;
 
@@ -225,8 +225,8 @@ fn clone_reports_a_failed_required_filter() {
     let ours = root.run(Path::new(SAPWOOD), &args);
     assert_eq!((ours.code, theirs.code), (128, 128), "{}", ours.stderr);
     assert_eq!(
-        theirs.stderr.replace("git ", "sapwood "),
-        ours.stderr.replace("git ", "sapwood "),
+        wording(&theirs.stderr).replace("git ", "sapwood "),
+        wording(&ours.stderr).replace("git ", "sapwood "),
         "git left, ours right"
     );
     assert_eq!(sandbox.repo("new").read(".git/HEAD"), "ref: refs/heads/main\n");

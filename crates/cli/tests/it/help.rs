@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use bstr::ByteSlice as _;
-use testkit::{Oracle, Sandbox, has_program};
+use testkit::{Oracle, Sandbox, has_program, wording};
 
 use crate::SAPWOOD;
 
@@ -142,7 +142,7 @@ fn a_mistyped_command_gets_gits_suggestion() {
             };
             let case = format!("{word} with {setting}");
             assert_eq!(ours.code, theirs.code, "{case}: {ours:?}");
-            assert_eq!(plain(&ours.stderr), plain(&theirs.stderr), "{case}");
+            assert_eq!(plain(wording(&ours.stderr)), plain(wording(&theirs.stderr)), "{case}");
             assert_eq!(ours.stdout.is_empty(), theirs.stdout.is_empty(), "{case}");
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use testkit::{Oracle, Repo, Run};
+use testkit::{Oracle, Repo, Run, wording};
 
 use crate::SAPWOOD;
 
@@ -233,7 +233,7 @@ fn writes_temporary_files() {
         let args: Vec<&str> = line.split(' ').collect();
         let (git, ours) = (oracle.git(), oracle.ours());
         let (theirs, mine) = (git.try_git(&args), ours.run(SAPWOOD.as_ref(), &args));
-        assert_eq!((theirs.code, &theirs.stderr), (mine.code, &mine.stderr), "{line}");
+        assert_eq!((theirs.code, wording(&theirs.stderr)), (mine.code, wording(&mine.stderr)), "{line}");
         assert_eq!(contents(&git, &theirs), contents(&ours, &mine), "{line}");
     }
 }

@@ -4,7 +4,7 @@
 use std::process::Stdio;
 
 use bstr::{BString, ByteSlice as _};
-use testkit::{Oracle, Repo, Run};
+use testkit::{Oracle, Repo, Run, wording};
 
 use crate::shim::{Shim, finished};
 
@@ -32,7 +32,11 @@ impl Scripted {
         let (git, ours) = (self.oracle.git(), self.oracle.ours());
         let theirs = plain(&git, script(&git, "", line));
         let printed = plain(&ours, script(&ours, &self.shim.prelude(), line));
-        assert_eq!(theirs.stderr, printed.stderr, "{line}: standard error; git left, ours right");
+        assert_eq!(
+            wording(&theirs.stderr),
+            wording(&printed.stderr),
+            "{line}: standard error; git left, ours right"
+        );
         assert_eq!(theirs.stdout, printed.stdout, "{line}: standard output; git left, ours right");
         assert_eq!(theirs.code, printed.code, "{line}: exit code; git left, ours right");
         self.oracle.same_state(&[line]);

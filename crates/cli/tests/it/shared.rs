@@ -7,7 +7,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use testkit::{Run, Sandbox};
+use testkit::{Run, Sandbox, wording};
 
 use crate::{
     bounded,
@@ -226,7 +226,11 @@ fn refuses_invalid_values() {
         ] {
             let [theirs, ours] = ["git", "our"].map(|side| sides.run(side, &words(line)));
             assert_eq!(theirs.code, ours.code, "{case}: {line}: {}", ours.stderr);
-            assert_eq!(theirs.stderr, ours.stderr, "{case}: {line}: git left, shim right");
+            assert_eq!(
+                wording(&theirs.stderr),
+                wording(&ours.stderr),
+                "{case}: {line}: git left, shim right"
+            );
         }
     }
 }

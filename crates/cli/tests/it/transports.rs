@@ -7,6 +7,7 @@ use bstr::ByteSlice as _;
 use testkit::{
     Repo, Run, Sandbox,
     servers::{Daemon, Fault, Line, Nginx, Proxy, Sshd},
+    wording,
 };
 
 use crate::SAPWOOD;
@@ -45,7 +46,11 @@ fn same(sandbox: &Sandbox, below: &str, variables: &[(&str, &str)], args: &[&str
     let (theirs, ours) = (run("git"), run("ours"));
     let plain = |said: &bstr::BString| said.replace("sapwood", "git").to_str_lossy().into_owned();
     assert_eq!(theirs.code, ours.code, "{args:?}: git said {}, ours {}", theirs.stderr, ours.stderr);
-    assert_eq!(plain(&theirs.stderr), plain(&ours.stderr), "{args:?}: git left, ours right");
+    assert_eq!(
+        wording(plain(&theirs.stderr).as_bytes()),
+        wording(plain(&ours.stderr).as_bytes()),
+        "{args:?}: git left, ours right"
+    );
     assert_eq!(theirs.stdout, ours.stdout, "{args:?}: git left, ours right");
     ours
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use testkit::{Repo, Run, Sandbox};
+use testkit::{Repo, Run, Sandbox, wording};
 
 use crate::{SAPWOOD, shim::Shim};
 
@@ -92,7 +92,11 @@ impl<'a> IndexPair<'a> {
         let theirs = self.run(None, GIT, stdin, &args);
         let plain = |text: &BString| BString::from(text.replace("sapwood", "git").replace(OURS, GIT));
         let (errors, results) = (plain(&theirs.stderr), plain(&theirs.stdout));
-        assert_eq!(errors, plain(&ours.stderr), "{args:?}: standard error; git left, ours right");
+        assert_eq!(
+            wording(&errors),
+            wording(&plain(&ours.stderr)),
+            "{args:?}: standard error; git left, ours right"
+        );
         assert_eq!(results, plain(&ours.stdout), "{args:?}: standard output; git left, ours right");
         assert_eq!(theirs.code, ours.code, "{args:?}: exit code");
         self.same_index(&args);

@@ -1,7 +1,7 @@
 //! `update-ref`, run as `git` and compared with Git: messages, refs, reflogs, and the hook.
 
 use bstr::{BString, ByteSlice as _};
-use testkit::{Oracle, Repo, Run};
+use testkit::{Oracle, Repo, Run, wording};
 
 use crate::{
     random::Random,
@@ -219,7 +219,11 @@ fn both(oracle: &Oracle, shim: &Shim, options: &[&str], input: &[u8]) -> [Run; 2
 
 #[track_caller]
 fn same(oracle: &Oracle, shim: &Shim, context: &str, [theirs, ours]: [Run; 2]) {
-    assert_eq!(theirs.stderr, ours.stderr, "{context}: standard error; git left, ours right");
+    assert_eq!(
+        wording(&theirs.stderr),
+        wording(&ours.stderr),
+        "{context}: standard error; git left, ours right"
+    );
     assert_eq!(theirs.stdout, ours.stdout, "{context}: standard output; git left, ours right");
     assert_eq!(theirs.code, ours.code, "{context}: exit code; git left, ours right");
     oracle.same_state(&[context]);

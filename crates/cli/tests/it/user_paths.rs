@@ -105,7 +105,8 @@ impl Case {
             let (theirs, after_theirs) = self.run(fixture, Program::Git);
             for &program in programs {
                 let (ours, after_ours) = self.run(fixture, program);
-                let same_words = (&theirs.stdout, &theirs.stderr) == (&ours.stdout, &ours.stderr);
+                let same_words = (&theirs.stdout, testkit::wording(&theirs.stderr))
+                    == (&ours.stdout, testkit::wording(&ours.stderr));
                 match difference {
                     // The shim may hand over to Git a command that sapwood would refuse.
                     Some(_)
@@ -131,7 +132,11 @@ impl Case {
                         same_disk(&before, &after_ours);
                     }
                     _ => {
-                        assert_eq!(theirs.stderr, ours.stderr, "{self}: standard error; git left");
+                        assert_eq!(
+                            testkit::wording(&theirs.stderr),
+                            testkit::wording(&ours.stderr),
+                            "{self}: standard error; git left"
+                        );
                         assert_eq!(theirs.stdout, ours.stdout, "{self}: standard output; git left");
                         assert_eq!(theirs.code, ours.code, "{self}: exit code; git left");
                         same_disk(&after_theirs, &after_ours);

@@ -158,7 +158,10 @@ fn refuses_dubious_ownership() {
         let ours = Repository::open(&options).map(|_| ()).map_err(|err| err.to_string());
         assert_eq!(ours.is_ok(), git.status.success(), "{env:?}");
         if let Err(message) = ours {
-            assert_eq!(format!("fatal: {message}\n"), git.stderr.to_str_lossy());
+            assert_eq!(
+                testkit::wording(format!("fatal: {message}\n").as_bytes()),
+                testkit::wording(&git.stderr)
+            );
         }
     };
     let path = at.path.to_str().expect("UTF-8").to_owned();

@@ -4,7 +4,7 @@
 use std::{fs, process::Command};
 
 use bstr::{BString, ByteSlice as _};
-use testkit::{Oracle, Sandbox};
+use testkit::{Oracle, Sandbox, wording};
 
 use super::{Shim, finished, one, same};
 use crate::switch::two_branches;
@@ -398,7 +398,7 @@ fn clones() {
         let (theirs, ours) = (here.try_git(&line(&places[0])), shim.run(&here, &line(&places[1])));
         shim.was_native(options);
         assert_eq!(theirs.code, ours.code, "{options:?}");
-        assert_eq!(theirs.stderr.replace("git/", "ours/"), ours.stderr.as_bytes(), "{options:?}");
+        assert_eq!(wording(&theirs.stderr.replace("git/", "ours/")), wording(&ours.stderr), "{options:?}");
         let files = |who: &str| {
             let top = sandbox.path().join(who).join(number.to_string());
             let list = Command::new("find").arg(".").current_dir(top).output().expect("find can be run");
