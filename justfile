@@ -16,7 +16,7 @@ test *args:
 
 # the transition matrix and the walks of the bundles, whole
 conformance:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -- matrix walk trees
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- matrix walk trees
 
 # Git's own test suite with the real git and with sapwood's in its place; the core slice, or what is asked for
 referee *args:
@@ -36,7 +36,7 @@ environments:
 
 # killed at 100 random moments of a clone and of a switch, and before every call of a switch with submodules
 crash:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -- killed
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- killed
 
 # 5,000 random edits on each backend of a workspace, beside an ordinary worktree (needs root: mounts)
 workspace-edits:
@@ -56,20 +56,20 @@ wire:
 
 # every operation of clone, checkout, switch and reset fails in every way (needs FUSE)
 faults:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -- faults
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- faults
 
 # the power fails at every change of the disk while something is recorded, and every operation of it fails (needs FUSE)
 power:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -- power:: recording
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- power:: recording
 
 # fifty writers, a fold, gc and maintenance in one repository, killed at random for two minutes
 writers:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -- writers --nocapture
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- writers --nocapture
 
 # wildcards, compared with Git's matcher: 10 million answers
 wildmatch:
-    SAPWOOD_TEST_FULL=1 .ci/test --release -- wildmatch --nocapture
-    SAPWOOD_TEST_FULL=1 .ci/test --release -- patterns --nocapture
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- wildmatch --nocapture
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- patterns --nocapture
 
 # the fuzz targets compile
 fuzz-check:
@@ -79,7 +79,7 @@ fuzz-check:
 package:
     .ci/package
 
-# the Debian package on a fresh Debian: commands, manual, completions, and `cargo install` (needs root)
+# README's two commands, the Debian package and `cargo install`, each on a fresh Debian (needs root)
 clean-machine *args:
     .ci/clean-machine {{args}}
 
@@ -90,55 +90,55 @@ fuzz:
 # a day of user, editors, a job and agents, on Git and on the shim: the same, and how fast
 day *args:
     .ci/oracle
-    cargo build --profile dist
-    PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- day "$@"
+    cargo build --release
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p lab -- day "$@"
 
 # sapwood, Git and gix side by side (needs root: loop mounts)
 bench *args:
-    cargo build --profile dist
-    cargo run --profile dist -p lab -- checkout "$@"
+    cargo build --release
+    cargo run --release -p lab -- checkout "$@"
 
 # the same on slow disks (needs root: mounts); --tree names a repository or bundle
 weather *args:
-    cargo build --profile dist
-    cargo run --profile dist -p lab -- weather "$@"
+    cargo build --release
+    cargo run --release -p lab -- weather "$@"
 
 # status beside Git's and gix's, warm and on slow disks (needs root: mounts)
 status *args:
-    cargo build --profile dist
-    cargo run --profile dist -p lab -- status "$@"
+    cargo build --release
+    cargo run --release -p lab -- status "$@"
 
 # index, multi-pack-index, commit-graph and index-pack beside Git's and gix's
 write *args:
-    cargo build --profile dist
-    cargo run --profile dist -p lab -- write "$@"
+    cargo build --release
+    cargo run --release -p lab -- write "$@"
 
 # workspaces beside worktrees, copies that share bytes, and unionfs-fuse (needs root: mounts)
 workspace *args:
-    cargo build --profile dist
-    PATH="$PWD/target/dist:$PATH" cargo run --profile dist -p lab -- workspace "$@"
+    cargo build --release
+    PATH="$PWD/target/release:$PATH" cargo run --release -p lab -- workspace "$@"
 
 # add, commit and stash beside Git's, on local disks and on disks whose flushes take time (needs root: mounts)
 add *args:
-    cargo build --profile dist
-    cargo run --profile dist -p lab -- add "$@"
+    cargo build --release
+    cargo run --release -p lab -- add "$@"
 
 # clone and fetch beside Git's and gix's, over files, https, slow lines and ssh (needs root: mounts; nginx, fcgiwrap, sshd)
 clone *args:
     .ci/oracle
-    cargo build --profile dist
-    PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- clone "$@"
+    cargo build --release
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p lab -- clone "$@"
 
 # hosts that begin a job on one repository: clones, mirrors, archives, shared bases (needs root: namespaces and mounts)
 fleet *args:
     .ci/oracle
-    cargo build --profile dist
-    PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- fleet "$@"
+    cargo build --release
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p lab -- fleet "$@"
 
 # status over a shared base, local and on a network disk, as in an article of 2012 (needs root: mounts)
 article *args:
-    cargo build --profile dist
-    PATH="$PWD/target/dist:$PATH" cargo run --profile dist -p lab -- article "$@"
+    cargo build --release
+    PATH="$PWD/target/release:$PATH" cargo run --release -p lab -- article "$@"
 
 # docs/measurements.md and its charts, from the records that `--record docs/measurements/NAME.json` wrote
 report:
