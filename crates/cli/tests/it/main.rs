@@ -76,6 +76,7 @@ mod prune_packed;
 mod pull;
 mod random;
 mod read_tree;
+mod readme;
 mod recursion;
 mod refs;
 mod refused_settings;

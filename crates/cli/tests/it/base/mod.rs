@@ -6,7 +6,6 @@ mod faults;
 mod lives;
 mod mirrors;
 mod plain_git;
-mod readme;
 mod shared;
 mod signatures;
 

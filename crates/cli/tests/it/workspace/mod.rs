@@ -13,6 +13,6 @@ mod mounted;
 mod ordinary;
 mod power;
 mod random;
-pub(crate) mod readme;
 mod seen;
+pub(crate) mod readme;
 mod with;
