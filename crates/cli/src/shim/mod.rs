@@ -24,6 +24,7 @@ use crate::{
         trace::Trace,
     },
     term::{
+        args,
         console::{self, text},
         failure::Failure,
         interrupt,
@@ -139,6 +140,7 @@ impl Call {
             }
             run.env.insert("PATH".into(), path);
         }
+        args::call_it_git();
         console::hold_results();
         if decide::colours_hints(&run) {
             console::colour_hints();

@@ -29,6 +29,10 @@ fn repository<'s>(sandbox: &'s Sandbox) -> Repo<'s> {
     ] {
         repo.git(args);
     }
+    for name in ["space-one", "space-two"] {
+        let made = repo.run(SAPWOOD.as_ref(), &["workspace", "create", "--backend", "copy", name]);
+        assert_eq!(made.code, 0, "{}", made.stderr);
+    }
     repo
 }
 
@@ -116,6 +120,12 @@ const CASES: &[(&str, &[&str])] = &[
     ("sapwood completion ", &["bash", "zsh", "fish"]),
     ("sapwood shim ", &["install", "status", "remove"]),
     ("sapwood help cou", &["count-objects"]),
+    ("sapwood workspace remove ", &["space-one", "space-two"]),
+    ("sapwood workspace remove space-one sp", &["space-one", "space-two"]),
+    ("sapwood workspace exec space-o", &["space-one"]),
+    ("sapwood workspace rebase space-o", &["space-one"]),
+    ("sapwood workspace rebase space-one v", &["v1.0"]),
+    ("sapwood -C ../linked workspace enter s", &["space-one", "space-two"]),
     ("sapwood clone --recurse-s", &["--recurse-submodules", "..."]),
 ];
 

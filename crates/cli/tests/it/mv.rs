@@ -205,3 +205,16 @@ fn leaves_submodules_and_sparse_checkouts_to_git() {
     assert_eq!(shim.run(&repo, &["mv", "dir/b", "dir/c"]).code, 0);
     shim.was_native(&["mv"]);
 }
+
+/// A usage names the program that the user called.
+#[test]
+fn the_usage_names_the_program() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    for (program, name) in [(shim.program(), "git"), (crate::SAPWOOD.to_owned(), "sapwood")] {
+        let run = repo.run(program.as_ref(), &["mv"]);
+        let lines = format!("usage: {name} mv [-v] [-f] [-n] [-k] <source> <destination>\n   or: {name} mv ");
+        assert!(run.code == 129 && run.stderr.to_string().starts_with(&lines), "{}", run.stderr);
+    }
+}

@@ -90,16 +90,16 @@ pub(super) const LIST: Table<Set<Request>> =
     Table { usage: &["sapwood workspace list [--json]"], options: &[JSON], grammar: Grammar::Mixed };
 
 pub(super) const EXEC: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace exec <name> [--] <command>..."],
+    usage: &["sapwood workspace exec <workspace> [--] <command>..."],
     options: &[],
     grammar: Grammar::OptionsFirst,
 };
 
 pub(super) const ENTER: Table<Set<Request>> =
-    Table { usage: &["sapwood workspace enter <name>"], options: &[], grammar: Grammar::Mixed };
+    Table { usage: &["sapwood workspace enter <workspace>"], options: &[], grammar: Grammar::Mixed };
 
 pub(super) const MOUNT: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace mount (--all | <name>...) [--json]"],
+    usage: &["sapwood workspace mount (--all | <workspace>...) [--json]"],
     options: &[
         Opt::flag("--all", "mount every workspace of the repository", |request: &mut Request| {
             &mut request.all
@@ -111,7 +111,7 @@ pub(super) const MOUNT: Table<Set<Request>> = Table {
 };
 
 pub(super) const UNMOUNT: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace unmount (--all | <name>...) [--json]"],
+    usage: &["sapwood workspace unmount (--all | <workspace>...) [--json]"],
     options: &[
         Opt::flag("--all", "unmount every workspace of the repository", |request: &mut Request| {
             &mut request.all
@@ -123,13 +123,13 @@ pub(super) const UNMOUNT: Table<Set<Request>> = Table {
 };
 
 pub(super) const REMOVE: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace remove [-f] [--json] <name>..."],
+    usage: &["sapwood workspace remove [-f] [--json] <workspace>..."],
     options: &[FORCE, JSON, QUIET],
     grammar: Grammar::Mixed,
 };
 
 pub(super) const REBASE: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace rebase [-d] [-q] [--json] <name> <commit>"],
+    usage: &["sapwood workspace rebase [-d] [-q] [--json] <workspace> <commit>"],
     options: &[
         Opt::flag("-d, --detach", "detach HEAD at the commit", |request: &mut Request| &mut request.detach),
         JSON,
@@ -139,19 +139,19 @@ pub(super) const REBASE: Table<Set<Request>> = Table {
 };
 
 pub(super) const MOVE: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace move [--json] <name> <path>"],
+    usage: &["sapwood workspace move [--json] <workspace> <path>"],
     options: &[JSON, QUIET],
     grammar: Grammar::Mixed,
 };
 
 pub(super) const FREEZE: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace freeze [--json] <name>..."],
+    usage: &["sapwood workspace freeze [--json] <workspace>..."],
     options: &[JSON, QUIET],
     grammar: Grammar::Mixed,
 };
 
 pub(super) const THAW: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace thaw [--json] <name>..."],
+    usage: &["sapwood workspace thaw [--json] <workspace>..."],
     options: &[JSON, QUIET],
     grammar: Grammar::Mixed,
 };

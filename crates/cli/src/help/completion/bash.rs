@@ -26,10 +26,11 @@ fn arm(entry: &Entry, names: &[&str]) -> String {
         _ => entry.words.iter().map(|(word, _)| *word).collect(),
     };
     format!(
-        "        '{}')\n            options=({})\n            words=({})\n            arguments={}\n            ;;\n",
+        "        '{}')\n            options=({})\n            words=({})\n            first={}\n            arguments={}\n            ;;\n",
         entry.name,
         spellings.join(" "),
         words.join(" "),
+        entry.first.as_ref().map_or("", kind),
         kind(&entry.arguments),
     )
 }
@@ -62,6 +63,7 @@ fn kind(values: &Values) -> &'static str {
         Values::Revisions => "revisions",
         Values::RevisionsAndFiles => "revisions_and_files",
         Values::Worktrees => "worktrees",
+        Values::Workspaces => "workspaces",
         Values::Commands | Values::Words(_) => "words",
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Entry {
     pub(super) options: Vec<Choice>,
     /// Subcommands, or the words that the first argument may be, with their summaries.
     pub(super) words: Vec<(&'static str, &'static str)>,
+    /// The values of the first argument, if they differ from [`Entry::arguments`].
+    pub(super) first: Option<Values>,
     pub(super) arguments: Values,
 }
 
@@ -45,7 +47,8 @@ fn entry(command: &'static Command) -> Entry {
         subcommands => subcommands.iter().map(|command| (command.word(), command.summary)).collect(),
     };
     let arguments = values::of_arguments(command);
-    Entry { name: command.name, summary: command.summary, options, words, arguments }
+    let first = values::of_first(command);
+    Entry { name: command.name, summary: command.summary, options, words, first, arguments }
 }
 
 /// Returns the option and its negation.

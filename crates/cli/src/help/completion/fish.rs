@@ -27,9 +27,12 @@ fn lines(entry: &Entry) -> String {
         for (word, _) in &entry.words {
             text += &offer(&format!("__sapwood_exactly {}", entry.name), &format!("-f -a {word}"));
         }
+        if let Some(first) = entry.first.as_ref().and_then(arguments) {
+            text += &offer(&format!("__sapwood_exactly {}", entry.name), &first);
+        }
         if let Some(arguments) = arguments(&entry.arguments) {
-            let condition = match &entry.words[..] {
-                [] => condition,
+            let condition = match (&entry.words[..], &entry.first) {
+                ([], None) => condition,
                 _ => format!("{condition}; and not __sapwood_exactly {}", entry.name),
             };
             text += &offer(&condition, &arguments);
@@ -68,6 +71,7 @@ fn arguments(values: &Values) -> Option<String> {
         Values::Revisions => "-f -a '(__sapwood_revisions)'".into(),
         Values::RevisionsAndFiles => "-a '(__sapwood_revisions)'".into(),
         Values::Worktrees => "-f -a '(__sapwood_worktrees)'".into(),
+        Values::Workspaces => "-f -a '(__sapwood_workspaces)'".into(),
         Values::Commands => "-f -a '(__sapwood_commands)'".into(),
         Values::Words(words) => format!("-f -a {}", quoted(&words.join(" "))),
     })

@@ -1,6 +1,6 @@
 # Completion of sapwood for bash, written by 'sapwood completion bash'.
 
-# Sets 'options', 'words' and 'arguments' for a command, or for a command and its subcommand.
+# Sets 'options', 'words', 'first' and 'arguments' for a command, or for a command and its subcommand.
 _sapwood_command() {
     case $1 in
 @COMMANDS@
@@ -27,6 +27,16 @@ _sapwood_matching() {
 
 _sapwood_refs() {
     git "${place[@]}" for-each-ref "$@" 2>/dev/null
+}
+
+# A directory with a record is a workspace.
+_sapwood_workspaces() {
+    local common record
+    common=$(git "${place[@]}" rev-parse --path-format=absolute --git-common-dir 2>/dev/null) || return
+    for record in "$common"/sapwood/workspaces/*/record; do
+        record=${record%/record}
+        [[ -d $record ]] && printf '%s\n' "${record##*/}"
+    done
 }
 
 # Offers values of a kind that begin with 'current'.
@@ -60,12 +70,16 @@ _sapwood_offer() {
                 git "${place[@]}" worktree list --porcelain 2>/dev/null | sed -n 's/^worktree //p'
             )
             ;;
+        workspaces)
+            compopt +o default +o bashdefault 2>/dev/null
+            _sapwood_matching < <(_sapwood_workspaces)
+            ;;
     esac
 }
 
 _sapwood() {
     local -a line=() place=() options=() words=()
-    local word glued= arguments=files kind= start= current command= name
+    local word glued= first= arguments=files kind= start= current command= name
     local -i at
     COMPREPLY=()
 
@@ -122,6 +136,7 @@ _sapwood() {
         name=${line[at + 1]}
         at+=1
         words=()
+        first=
         arguments=files
         # A word that is no subcommand leaves the options as they are.
         _sapwood_command "$command $name"
@@ -152,6 +167,7 @@ _sapwood() {
     # After '--' come paths.
     for ((at++; at < ${#line[@]} - 1; at++)); do
         [[ ${line[at]} == -- ]] && return
+        [[ ${line[at]} == -* ]] || first=
     done
     if [[ $current == -* ]]; then
         words=("${options[@]}")
@@ -159,7 +175,7 @@ _sapwood() {
     elif [[ ${#words[@]} -gt 0 ]]; then
         _sapwood_offer words
     else
-        _sapwood_offer "$arguments"
+        _sapwood_offer "${first:-$arguments}"
     fi
 }
 

@@ -67,6 +67,13 @@ function __sapwood_worktrees
     __sapwood_git worktree list --porcelain | string replace -rf '^worktree ' ''
 end
 
+# A directory with a record is a workspace.
+function __sapwood_workspaces
+    set -l common (__sapwood_git rev-parse --path-format=absolute --git-common-dir)
+    set -l records $common/sapwood/workspaces/*/record
+    string replace -rf '.*/([^/]+)/record$' '$1' -- $records
+end
+
 function __sapwood_commands
 @NAMES@
 end

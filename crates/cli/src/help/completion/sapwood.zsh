@@ -35,6 +35,13 @@ _sapwood_worktrees() {
   _wanted worktrees expl worktree compadd -a found
 }
 
+# A directory with a record is a workspace.
+_sapwood_workspaces() {
+  local common=$(_sapwood_git rev-parse --path-format=absolute --git-common-dir)
+  local -a found=($common/sapwood/workspaces/*/record(N:h:t))
+  _wanted workspaces expl workspace compadd -a found
+}
+
 _sapwood_commands() {
   local -a commands=(
 @NAMES@

@@ -18,6 +18,8 @@ pub(super) enum Values {
     /// Revisions and files.
     RevisionsAndFiles,
     Worktrees,
+    /// Names of workspaces.
+    Workspaces,
     /// sapwood's commands.
     Commands,
     Words(Vec<&'static str>),
@@ -89,8 +91,29 @@ pub(super) fn words(command: &Command) -> Vec<&'static str> {
     found
 }
 
+/// Returns the values of the first argument, if they differ from those of the other ones.
+pub(super) fn of_first(command: &Command) -> Option<Values> {
+    after_workspace(command).filter(|after| is_operand(after)).map(|_| Values::Workspaces)
+}
+
+/// Returns the part of the usage after `<workspace>`.
+fn after_workspace(command: &Command) -> Option<&'static str> {
+    command.syntax.usage().iter().find_map(|usage| Some(usage.split_once("<workspace>")?.1))
+}
+
+/// Returns true if other arguments follow: not just more of the first kind.
+fn is_operand(after: &str) -> bool {
+    !after.starts_with("...") && after.contains('<')
+}
+
 /// Returns the values of a command's arguments.
 pub(super) fn of_arguments(command: &Command) -> Values {
+    match after_workspace(command) {
+        Some(after) if !is_operand(after) => return Values::Workspaces,
+        Some(after) if after.contains("<commit>") => return Values::Revisions,
+        Some(_) => return Values::Files,
+        None => {}
+    }
     let has = |name: &str| command.syntax.usage().iter().any(|usage| usage.contains(name));
     match command.revisions {
         Revisions::Leading if has("<branch>") && !has("<file>") => Values::Branches,
@@ -140,6 +163,13 @@ mod tests {
         assert_eq!(of_arguments(command("checkout")), Values::RevisionsAndFiles);
         assert_eq!(of_arguments(command("worktree remove")), Values::Worktrees);
         assert_eq!(of_arguments(command("clean")), Values::Files);
+        let both = |name: &str| (of_first(command(name)), of_arguments(command(name)));
+        for name in ["enter", "mount", "unmount", "remove", "freeze", "thaw"] {
+            assert_eq!(both(&format!("workspace {name}")), (None, Values::Workspaces), "{name}");
+        }
+        assert_eq!(both("workspace exec"), (Some(Values::Workspaces), Values::Files));
+        assert_eq!(both("workspace move"), (Some(Values::Workspaces), Values::Files));
+        assert_eq!(both("workspace rebase"), (Some(Values::Workspaces), Values::Revisions));
         assert_eq!(words(command("status")), [""; 0]);
     }
 }

@@ -32,6 +32,9 @@ fn function(entry: &Entry) -> String {
         let words: Vec<&str> = entry.words.iter().map(|(word, _)| *word).collect();
         text += &format!("    {} \\\n", quoted(&format!("1: :({})", words.join(" "))));
     }
+    if let Some(first) = &entry.first {
+        text += &format!("    {} \\\n", quoted(&format!("1: :{}", action(first))));
+    }
     text + &format!("    {}\n}}\n", quoted(&format!("*: :{}", action(&entry.arguments))))
 }
 
@@ -67,6 +70,7 @@ fn action(values: &Values) -> String {
         Values::Revisions => "_sapwood_revisions".into(),
         Values::RevisionsAndFiles => "_sapwood_revisions_and_files".into(),
         Values::Worktrees => "_sapwood_worktrees".into(),
+        Values::Workspaces => "_sapwood_workspaces".into(),
         Values::Commands => "_sapwood_commands".into(),
         Values::Words(words) => format!("({})", words.join(" ")),
     }

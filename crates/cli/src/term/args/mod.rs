@@ -11,6 +11,8 @@
 
 mod one_shot;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bstr::{BStr, BString, ByteSlice, ByteVec};
 use one_shot::Reader;
 
@@ -739,7 +741,12 @@ impl<K: Copy> Table<K> {
         let mut text = String::new();
         for (number, line) in self.usage.iter().enumerate() {
             let lead = if number == 0 { "usage:" } else { "   or:" };
-            text += &format!("{lead} {line}\n");
+            match line.strip_prefix("sapwood ") {
+                Some(rest) if CALLED_AS_GIT.load(Ordering::Relaxed) => {
+                    text += &format!("{lead} git {rest}\n")
+                }
+                _ => text += &format!("{lead} {line}\n"),
+            }
         }
         text.push('\n');
         let mut line = |head: String, help: &str| {
@@ -758,6 +765,14 @@ impl<K: Copy> Table<K> {
         text.push('\n');
         text
     }
+}
+
+/// True if usages name `git`. It is static because a process is called by one name.
+static CALLED_AS_GIT: AtomicBool = AtomicBool::new(false);
+
+/// Makes usages name `git`, the name that the user typed.
+pub(crate) fn call_it_git() {
+    CALLED_AS_GIT.store(true, Ordering::Relaxed);
 }
 
 fn next_value<'a>(
