@@ -29,7 +29,7 @@ fn only(place: &Place, program: Program) -> Vec<PathBuf> {
     let dir = place.root().join(program.name());
     fs::create_dir_all(&dir).expect("made");
     let path = Path::new("/usr/bin").join(program.name());
-    assert!(path.exists(), "{} must be installed", path.display());
+    testkit::need_program(program.name());
     let _ = symlink(path, dir.join(program.name()));
     vec![dir]
 }
@@ -47,6 +47,8 @@ fn each_program_joins_all_layers() {
         fs::create_dir_all(frozen.join("node_modules")).expect("made");
         fs::write(frozen.join("node_modules/x"), "frozen").expect("written");
         place.layers.frozen = vec![frozen];
+        // As in a workspace that is not mounted.
+        fs::write(place.top(".git"), "not mounted").expect("written");
         assert_eq!(place.state(FUSE), Mounted::No);
         assert_eq!(place.mount(FUSE).expect("mounted"), Mounted::Here);
         assert_eq!(place.mount(FUSE).expect("it is mounted"), Mounted::Here);
@@ -80,6 +82,7 @@ fn a_dead_program_is_replaced() {
     need_root!();
     let place = Place::new();
     place.mount(FUSE).expect("mounted");
+    testkit::need_program("pkill");
     let kill = || {
         let top = place.layers.site.top.as_os_str();
         let killed = Command::new("pkill").arg("-9").arg("-f").arg(top).status().expect("can be run");

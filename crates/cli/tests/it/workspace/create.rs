@@ -78,6 +78,19 @@ impl Place {
         run.stdout.to_string()
     }
 
+    /// Like [`Place::done`], where the only program for the backend `fuse` is unionfs-fuse.
+    pub(super) fn done_with_unionfs(&self, args: &[&str]) -> String {
+        testkit::need_program("unionfs-fuse");
+        let programs = self.sandbox.repo("programs");
+        fs::create_dir(&programs.path).expect("a new directory");
+        programs.symlink("/usr/bin/unionfs-fuse", "unionfs-fuse");
+        let mut command = self.repo().command(SAPWOOD.as_ref());
+        let output =
+            command.env("PATH", &programs.path).arg("workspace").args(args).output().expect("it runs");
+        assert!(output.status.success(), "{args:?}: {}", output.stderr.as_bstr());
+        output.stdout.to_str_lossy().into_owned()
+    }
+
     /// Runs the real Git inside the workspace, in its namespace if it has one.
     pub(super) fn git(&self, name: &str, args: &[&str]) -> String {
         let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());

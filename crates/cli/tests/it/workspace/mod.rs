@@ -14,5 +14,4 @@ mod ordinary;
 mod power;
 mod random;
 mod seen;
-pub(crate) mod readme;
 mod with;

@@ -115,7 +115,11 @@ impl Watched {
         repo.remove("d/one");
         repo.commit("two");
         repo.git(&["switch", "-q", "main"]);
-        place.done(&["create", "w", "-b", "work", "--backend", backend]);
+        if backend == "unionfs" {
+            place.done_with_unionfs(&["create", "w", "-b", "work", "--backend", "fuse"]);
+        } else {
+            place.done(&["create", "w", "-b", "work", "--backend", backend]);
+        }
         // The scripts call Git by its plain name.
         let bin = place.sandbox.path().join("bin");
         fs::create_dir(&bin).expect("created");
@@ -152,6 +156,7 @@ fn every_kind_of_change_is_reported() {
         ("overlay", "-unormal"),
         ("overlay-user", "-uall"),
         ("fuse", "-uall"),
+        ("unionfs", "-unormal"),
     ];
     for (round, (backend, untracked)) in rounds.into_iter().enumerate() {
         let watched = Watched::new(backend);
@@ -294,7 +299,14 @@ fn an_upper_layer_that_cannot_be_read_is_named() {
 
 #[test]
 fn a_status_looks_at_changes_only() {
-    let watched = Watched::new("overlay");
+    testkit::need_program("strace");
+    for backend in ["overlay", "unionfs"] {
+        costs_changes(backend);
+    }
+}
+
+fn costs_changes(backend: &str) {
+    let watched = Watched::new(backend);
     let calls = |tool: &str| {
         let script =
             "strace -f -o ../calls -e trace=newfstatat,lstat,statx,openat,openat2 $1 status >/dev/null

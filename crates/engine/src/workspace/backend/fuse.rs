@@ -170,6 +170,9 @@ fn lower(layers: &Layers) -> Vec<PathBuf> {
 
 /// Starts the program. It mounts the layers, forks into the background, and its first process
 /// exits.
+///
+/// libfuse 2 mounts on a directory with files only with the option `nonempty`, which libfuse 3 does
+/// not know. The directory of a workspace that is not mounted contains `.git`.
 fn run(layers: &Layers, program: Program, path: &Path) -> Result<(), Error> {
     let numbers = 0..=layers.frozen.len();
     let others = if sys::user::effective_uid() == 0 { ",allow_other" } else { "" };
@@ -189,7 +192,11 @@ fn run(layers: &Layers, program: Program, path: &Path) -> Result<(), Error> {
     args.push(layers.site.top.as_os_str());
     let dir = links(&layers.site.state);
     let failed = |source| Error::Start { program: path.to_owned(), source };
-    let ended = sys::run_detached(path, &args, &dir).map_err(failed)?;
+    let mut ended = sys::run_detached(path, &args, &dir).map_err(failed)?;
+    if !ended.is_success && ended.errors.contains_str("nonempty") {
+        args.extend(["-o", "nonempty"].map(OsStr::new));
+        ended = sys::run_detached(path, &args, &dir).map_err(failed)?;
+    }
     match mount_at(&layers.site.top)? {
         Some(mount) if ended.is_success && is_of(&mount, program) => Ok(()),
         _ => Err(Error::Program {

@@ -15,13 +15,17 @@ mod list;
 mod mounted;
 mod scan;
 mod snapshot;
+mod unionfs;
 
 use std::{io, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use sys::{Dir, FileType, by_path};
 
-use super::{backend::Backend, record::Workspace};
+use super::{
+    backend::{Backend, fuse},
+    record::Workspace,
+};
 use crate::look::monitor::{Changes, Response};
 
 pub use ignored::IgnoredDirectories;
@@ -39,7 +43,7 @@ pub enum Error {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("another file system is mounted at '{}', in the upper layer of the workspace", .path.display())]
     ForeignMount { path: PathBuf },
-    #[error("'{}' is the upper layer of unionfs, which records changes nobody else can read", .path.display())]
+    #[error("'{}' may be metadata of unionfs-fuse or a directory of yours: rename yours", .path.display())]
     UnionFs { path: PathBuf },
     #[error("the base '{}' of the workspace is gone: mount its disk again, or remove the workspace", .path.display())]
     BaseGone { path: PathBuf },
@@ -61,6 +65,8 @@ pub enum Form {
     User,
     /// fuse-overlayfs: its own attributes, and `.wh.` names.
     Fuse,
+    /// unionfs-fuse: a directory with the names of deleted paths.
+    UnionFs,
 }
 
 /// The upper layer of a workspace.
@@ -90,7 +96,10 @@ impl Layer {
         let form = match workspace.record.backend {
             Backend::Image | Backend::Overlay => Form::Trusted,
             Backend::OverlayUser => Form::User,
-            Backend::Fuse => Form::Fuse,
+            Backend::Fuse => match fuse::program_of(&workspace.state) {
+                Some(fuse::Program::UnionfsFuse) => Form::UnionFs,
+                _ => Form::Fuse,
+            },
             Backend::Btrfs | Backend::Reflink | Backend::Copy => return None,
         };
         let record = &workspace.record;

@@ -27,12 +27,12 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<Vec<BString>, Error
     let other = |what: String| Error::OtherMount { dir: layer.dir.clone(), what };
     let is_of_kind = match layer.form {
         Form::Trusted | Form::User => mount.file_system == "overlay",
-        Form::Fuse => sys::is_fuse(&mount.file_system),
+        Form::Fuse | Form::UnionFs => sys::is_fuse(&mount.file_system),
     };
     if !is_of_kind {
         return Err(other(format!("a file system of type '{}'", mount.file_system)));
     }
-    if layer.form == Form::Fuse {
+    if matches!(layer.form, Form::Fuse | Form::UnionFs) {
         // For FUSE mounts, the kernel does not report the layers.
         return Ok(inside(&mounts, mount));
     }

@@ -1,7 +1,7 @@
 //! Lists an upper layer. Links are not followed, and only directories are opened.
 //!
 //! Source: Documentation/filesystems/overlayfs.rst of Linux ("whiteouts and opaque directories",
-//! "redirect_dir"), fuse-overlayfs(1), aufs(5) for the `.wh.` names.
+//! "redirect_dir"), fuse-overlayfs(1), aufs(5) for the `.wh.` names; `unionfs` for unionfs-fuse.
 
 use std::{
     io,
@@ -14,6 +14,7 @@ use sys::{Dir, FileType, Listing, Stat, xattr};
 use super::{
     Error, Form, Layer,
     list::{Below, Kind, Line, List, Time},
+    unionfs::{self, Hidden},
 };
 
 /// Selects directories that are listed as one line.
@@ -47,14 +48,33 @@ pub fn scan(layer: &Layer, prune: &mut dyn Prune) -> Result<List, Error> {
     let device = root.stat_self().map_err(|source| failed(b"".into(), source))?.dev;
     let xattrs = OverlayXattrs::of(layer.form);
     let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut scan =
-        Scan { layer, prune, device, xattrs, begun, listing: Listing::default(), lines: Vec::new() };
+    let mut scan = Scan {
+        layer,
+        prune,
+        device,
+        xattrs,
+        begun,
+        listing: Listing::default(),
+        lines: Vec::new(),
+        hidden: None,
+    };
     let mut left = vec![(BString::default(), VisibleLower::Base)];
     while let Some((path, shown)) = left.pop() {
         scan.directory(&root, &path, shown, &mut left)?;
     }
-    let mut lines = scan.lines;
+    let (mut lines, hidden) = (scan.lines, scan.hidden);
     lines.sort_unstable_by(|one, two| one.path.cmp(&two.path));
+    if let Some(hidden) = hidden {
+        let at = |path: &BStr| lines.binary_search_by(|line| line.path.as_bstr().cmp(path)).ok();
+        let is_directory = |path: &BStr| {
+            at(path).is_some_and(|at| matches!(lines[at].kind, Kind::Directory(_) | Kind::Ignored))
+        };
+        let mut deleted = hidden.outermost(is_directory);
+        // Something else is at such a path now.
+        deleted.retain(|path| at(path.as_bstr()).is_none());
+        lines.extend(deleted.into_iter().map(whiteout));
+        lines.sort_unstable_by(|one, two| one.path.cmp(&two.path));
+    }
     let layers = layer.frozen().iter().map(|path| path.as_os_str().as_encoded_bytes().into()).collect();
     Ok(List { layers, mounts: Vec::new(), lines })
 }
@@ -90,6 +110,7 @@ impl OverlayXattrs {
                 whiteout: Some(c"user.overlay.whiteout"),
                 visibility: all,
             },
+            Form::UnionFs => OverlayXattrs { opaque: &[], redirect: None, whiteout: None, visibility: all },
             Form::Fuse => OverlayXattrs {
                 opaque: &[c"user.fuseoverlayfs.opaque", c"user.overlay.opaque", c"trusted.overlay.opaque"],
                 redirect: None,
@@ -115,6 +136,8 @@ struct Scan<'a> {
     begun: Duration,
     listing: Listing,
     lines: Vec<Line>,
+    /// The metadata of unionfs-fuse.
+    hidden: Option<Hidden>,
 }
 
 impl Scan<'_> {
@@ -150,9 +173,8 @@ impl Scan<'_> {
         let dir = opened.as_ref().unwrap_or(root);
         let mut has_other_whiteouts = false;
         if path.is_empty() {
-            let is_union = |(name, _): &(BString, FileType)| name.starts_with(b".unionfs");
-            if self.layer.form == Form::Fuse && names.iter().any(is_union) {
-                return Err(Error::UnionFs { path: self.layer.upper.clone() });
+            if self.layer.form == Form::UnionFs {
+                self.read_metadata(root, &mut names)?;
             }
         } else {
             let stat = dir.stat_self().map_err(|source| self.failed(path.as_ref(), source))?;
@@ -183,6 +205,51 @@ impl Scan<'_> {
         Ok(())
     }
 
+    /// Reads the metadata of unionfs-fuse, and removes its directory from the names of the upper
+    /// layer.
+    fn read_metadata(&mut self, root: &Dir, names: &mut Vec<(BString, FileType)>) -> Result<(), Error> {
+        let is_metadata = |name: &BString| unionfs::METADATA.iter().any(|metadata| name == metadata);
+        let found: Vec<BString> =
+            names.iter().map(|(name, _)| name).filter(|name| is_metadata(name)).cloned().collect();
+        let refused = |name: &BStr| Error::UnionFs { path: self.layer.dir.join(sys::os_str(name)) };
+        // The mount hides such a directory of the base, with the files that the index names.
+        for name in unionfs::METADATA {
+            for lower in &self.layer.lower {
+                if !matches!(sys::by_path::stat(&lower.join(name)), Ok(None)) {
+                    return Err(refused(name.into()));
+                }
+            }
+        }
+        let Some(name) = found.first() else { return Ok(()) };
+        let read = Hidden::read(root, name.as_ref()).map_err(|source| self.failed(name.as_ref(), source))?;
+        let hidden = read.filter(|_| found.len() == 1).ok_or_else(|| refused(name.as_ref()))?;
+        names.retain(|(other, _)| other != name);
+        self.hidden = Some(hidden);
+        Ok(())
+    }
+
+    /// Like [`Scan::below`] for unionfs-fuse, which shows the directories of all layers in one, and
+    /// has no mark for a directory that was renamed to the path of a file.
+    fn below_in_unionfs(&self, path: &BString, shown: VisibleLower) -> Below {
+        if shown == VisibleLower::Nothing
+            || self.hidden.as_ref().is_some_and(|hidden| hidden.contains(path.as_ref()))
+        {
+            return Below::Nothing;
+        }
+        let kinds = self.layer.lower.iter().filter_map(|lower| {
+            let stat = sys::by_path::stat(&lower.join(sys::os_str(path)));
+            stat.ok().flatten().map(|stat| stat.file_type)
+        });
+        let kinds: Vec<FileType> = kinds.collect();
+        if kinds.iter().any(|kind| *kind != FileType::Directory) {
+            Below::Unseen
+        } else if kinds.is_empty() {
+            Below::Nothing
+        } else {
+            Below::Same
+        }
+    }
+
     /// Returns the part of a directory that comes from lower layers.
     fn below(
         &self,
@@ -192,6 +259,9 @@ impl Scan<'_> {
         names: &[(BString, FileType)],
         has_other_whiteouts: &mut bool,
     ) -> Result<Below, Error> {
+        if self.layer.form == Form::UnionFs {
+            return Ok(self.below_in_unionfs(path, shown));
+        }
         let read = |name| xattr::get_of(dir, name).map_err(|source| self.failed(path.as_ref(), source));
         if let Some(redirect) = self.xattrs.redirect
             && let Some(target) = read(redirect)?

@@ -54,6 +54,7 @@ fn lists_the_marks_of_overlayfs() {
         true => (layer(dir.path(), Form::Trusted), "trusted"),
         false => return,
     };
+    testkit::need_program("setfattr");
     shell(
         &layer,
         &format!(
@@ -88,7 +89,7 @@ fn lists_the_marks_of_overlayfs() {
 }
 
 #[test]
-fn lists_the_marks_of_fuse_overlayfs_and_refuses_those_of_unionfs() {
+fn lists_the_marks_of_fuse_overlayfs() {
     let dir = tempfile::tempdir().expect("a directory for tests");
     let layer = layer(dir.path(), Form::Fuse);
     shell(&layer, "mkdir -p a/b c; : >a/.wh.x; : >a/b/.wh..wh..opq; : >c/.wh..wh.odd; : >.whole");
@@ -105,8 +106,57 @@ fn lists_the_marks_of_fuse_overlayfs_and_refuses_those_of_unionfs() {
     );
     let overlay = Layer { form: Form::User, ..layer.clone() };
     assert!(found(&overlay).contains(&entry("a/.wh.x", Kind::File)), "an ordinary name for overlayfs");
-    shell(&layer, "mkdir -p .unionfs/a; : >.unionfs/a/x_HIDDEN~");
-    assert!(matches!(changed_paths(&layer), Err(Error::UnionFs { .. })));
+}
+
+#[test]
+fn lists_the_marks_of_unionfs() {
+    for metadata in unionfs::METADATA {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let base = dir.path().join("base");
+        let layer = Layer {
+            base_files: Some(base.clone()),
+            lower: vec![base.clone()],
+            ..layer(dir.path(), Form::UnionFs)
+        };
+        for path in ["same", "again/deep", "gone", "made"] {
+            fs::create_dir_all(base.join(path)).expect("made");
+        }
+        fs::write(base.join("was-file"), "").expect("written");
+        // `again` was removed with its files and made again, `made/x` was written again.
+        shell(
+            &layer,
+            &format!(
+                "mkdir same again again/deep made new was-file; : >same/file; : >made/x
+                 mkdir {metadata}; cd {metadata}; : >file_HIDDEN~; mkdir again_HIDDEN~ gone_HIDDEN~ again gone
+                 : >again/x_HIDDEN~; mkdir again/deep_HIDDEN~; : >gone/x_HIDDEN~; mkdir same; : >same/x_HIDDEN~"
+            ),
+        );
+        assert_eq!(
+            found(&layer),
+            [
+                directory("again", Below::Nothing),
+                directory("again/deep", Below::Nothing),
+                entry("again/x", Kind::Whiteout),
+                entry("file", Kind::Whiteout),
+                entry("gone", Kind::Whiteout),
+                directory("made", Below::Same),
+                entry("made/x", Kind::File),
+                directory("new", Below::Nothing),
+                directory("same", Below::Same),
+                entry("same/file", Kind::File),
+                entry("same/x", Kind::Whiteout),
+                directory("was-file", Below::Unseen),
+            ]
+        );
+        // A directory of the user with such a name, or one of the base, is not mistaken for
+        // metadata.
+        shell(&layer, &format!(": >{metadata}/mine"));
+        assert!(matches!(changed_paths(&layer), Err(Error::UnionFs { .. })));
+        shell(&layer, &format!("rm {metadata}/mine"));
+        assert!(changed_paths(&layer).is_ok());
+        fs::create_dir(base.join(metadata)).expect("made");
+        assert!(matches!(changed_paths(&layer), Err(Error::UnionFs { .. })));
+    }
 }
 
 #[test]
