@@ -124,7 +124,8 @@ pub(super) const SECTIONS: [Section; 11] = [
         title: "Status over a shared base",
         intro: "An article of 2012 laid a writable layer over a read-only repository with unionfs-fuse, told Git \
                 that no file changes, and counted the calls of `git status`: 39 `lstat` and 2,676 `open` for 19,384 \
-                files. This table repeats its steps beside workspaces. \"nfs\" is a FUSE file system that delays \
+                files. This table repeats its steps, beside the same union after `sapwood workspace adopt`, and \
+                workspaces. \"nfs\" is a FUSE file system that delays \
                 each answer by 1 ms. Unit: milliseconds.",
         unit: Unit::Milliseconds,
         kind: Kind::Article,

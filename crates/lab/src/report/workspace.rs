@@ -20,10 +20,13 @@ const OTHERS: [(&str, &str); 9] = [
     ("unionfs", "unionfs-fuse"),
 ];
 /// The tools of the article's table.
-const ARTICLE: [(&str, &str); 7] = [
+const ARTICLE: [(&str, &str); 10] = [
     ("git", "git, plain worktree"),
+    ("sapwood", "sapwood, plain worktree"),
     ("unionfs", "git, unionfs-fuse"),
     ("unionfs-assumed", "the same, assume unchanged"),
+    ("adopted-git", "git, unionfs-fuse adopted"),
+    ("adopted", "sapwood, unionfs-fuse adopted"),
     ("overlay-git", "git, overlay"),
     ("overlay", "sapwood, overlay"),
     ("image-git", "git, image"),

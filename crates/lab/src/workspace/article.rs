@@ -1,6 +1,8 @@
 //! `lab article`: repeats the steps of an article of 2012 and compares them with workspaces. The
 //! steps are `git status` of a plain worktree, over unionfs-fuse, and with all files assumed
-//! unchanged. The base is local, or on a disk with the latency of NFS.
+//! unchanged. Beside them: the same union after `sapwood workspace adopt`, and workspaces. Each
+//! status is cold once and warm several times. The base is local, or on a disk with the latency of
+//! NFS.
 
 use std::{fs, path::Path, path::PathBuf, process::ExitCode};
 
@@ -52,6 +54,8 @@ enum WorktreeKind {
     Unionfs,
     /// unionfs-fuse, with all files assumed unchanged.
     UnionfsAssumed,
+    /// unionfs-fuse, adopted by sapwood.
+    UnionfsAdopted,
     Overlay,
     Image,
 }
@@ -72,10 +76,11 @@ impl Base {
     }
 }
 
-const KINDS: [WorktreeKind; 5] = [
+const KINDS: [WorktreeKind; 6] = [
     WorktreeKind::Plain,
     WorktreeKind::Unionfs,
     WorktreeKind::UnionfsAssumed,
+    WorktreeKind::UnionfsAdopted,
     WorktreeKind::Overlay,
     WorktreeKind::Image,
 ];
@@ -85,7 +90,10 @@ const WARM: usize = 3;
 impl WorktreeKind {
     fn contender(self) -> Contender {
         match self {
-            WorktreeKind::Plain | WorktreeKind::Unionfs | WorktreeKind::UnionfsAssumed => Contender::Unionfs,
+            WorktreeKind::Plain
+            | WorktreeKind::Unionfs
+            | WorktreeKind::UnionfsAssumed
+            | WorktreeKind::UnionfsAdopted => Contender::Unionfs,
             WorktreeKind::Overlay => Contender::Sapwood(Backend::Overlay),
             WorktreeKind::Image => Contender::Sapwood(Backend::Image),
         }
@@ -182,9 +190,13 @@ impl<'a> Setup<'a> {
                 measure::run(&place.base(NEW).expect("these backends have bases"))?;
                 measure::run(&place.create(NAME))?;
             }
-            WorktreeKind::Unionfs | WorktreeKind::UnionfsAssumed => {
+            WorktreeKind::Unionfs | WorktreeKind::UnionfsAssumed | WorktreeKind::UnionfsAdopted => {
                 measure::run(&place.create(NAME))?;
             }
+        }
+        if self.kind == WorktreeKind::UnionfsAdopted {
+            let at = place.dir(NAME);
+            measure::run(&place.sapwood(&["workspace", "adopt", &at.display().to_string()], &at))?;
         }
         if self.kind == WorktreeKind::UnionfsAssumed {
             let at = place.dir(NAME);
@@ -211,9 +223,10 @@ impl<'a> Setup<'a> {
         let by_git = self.place.git(&["status"], &self.at());
         let by_ours = self.place.sapwood(&["status"], &self.at());
         let tools: &[(&str, &Invocation)] = match self.kind {
-            WorktreeKind::Plain => &[("git", &by_git)],
+            WorktreeKind::Plain => &[("git", &by_git), ("sapwood", &by_ours)],
             WorktreeKind::Unionfs => &[("unionfs", &by_git)],
             WorktreeKind::UnionfsAssumed => &[("unionfs-assumed", &by_git)],
+            WorktreeKind::UnionfsAdopted => &[("adopted-git", &by_git), ("adopted", &by_ours)],
             WorktreeKind::Overlay => &[("overlay-git", &by_git), ("overlay", &by_ours)],
             WorktreeKind::Image => &[("image-git", &by_git), ("image", &by_ours)],
         };

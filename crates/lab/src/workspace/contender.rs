@@ -229,7 +229,7 @@ impl<'a> Place<'a> {
                 base = self.base_dir().display(),
             )),
             Contender::Unionfs => self.shell(&format!(
-                "mkdir -p '{own}' '{dir}'; unionfs-fuse -o cow '{own}'=RW:'{base}'=RO '{dir}'",
+                "mkdir -p '{own}' '{dir}'; unionfs-fuse -o cow,hide_meta_files '{own}'=RW:'{base}'=RO '{dir}'",
                 own = self.text(&format!("own-{name}")),
                 base = self.base_dir().display(),
             )),
