@@ -280,6 +280,12 @@ impl From<engine::workspace::record::Error> for Failure {
     }
 }
 
+impl From<engine::workspace::union::Error> for Failure {
+    fn from(error: engine::workspace::union::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
 impl From<engine::workspace::base::Error> for Failure {
     fn from(error: engine::workspace::base::Error) -> Failure {
         Failure::fatal(error.to_string())

@@ -8,6 +8,7 @@
 //! - [`frozen`]: ignored files that workspaces share;
 //! - [`orphans`]: mounts whose repository was deleted;
 //! - [`rebase`]: moves a workspace to another base;
+//! - [`union`]: unions that the user mounted;
 //! - [`upper`]: the changes in the upper layer, and the responses to `core.fsmonitor`.
 //!
 //! Design: docs/design/workspace.md.
@@ -19,4 +20,5 @@ pub mod orphans;
 pub mod rebase;
 pub mod record;
 pub mod remove;
+pub mod union;
 pub mod upper;

@@ -1,16 +1,20 @@
 //! `workspace base`: managing bases.
 
+use std::process::{Command, Stdio};
+
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
     backend::Backend,
-    base::{Act, Base, Kind, Verified},
+    base::{Act, Base, Kind, Owner, Verified, Wanted},
 };
+use repo::{OpenOptions, Repository};
 use serde_json::{Value, json};
 
 use super::{
     context::{self, Context, json_path},
     create::wanted_backend,
-    maker::{add_base, patterns_of},
+    maker::{add_base, build_base, patterns_of},
+    mounts,
     request::{BASE, Request},
 };
 use crate::{
@@ -42,6 +46,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 fn add(context: &Context<'_>, request: &Request, commits: &[BString]) -> Result<u8, Failure> {
+    if let Some(from) = &request.from {
+        return add_from(context, request, from, commits);
+    }
     let bases = context.bases(request.base_dir.as_ref())?;
     let kind = match wanted_backend(request)? {
         None | Some(Backend::Image) => Kind::Image,
@@ -71,6 +78,58 @@ fn add(context: &Context<'_>, request: &Request, commits: &[BString]) -> Result<
         )?);
     }
     print(request, &added);
+    Ok(0)
+}
+
+/// Adds a clean checkout where it lies. Its untracked files would appear in each workspace, so
+/// there may be none.
+fn add_from(
+    context: &Context<'_>,
+    request: &Request,
+    from: &BString,
+    commits: &[BString],
+) -> Result<u8, Failure> {
+    let run = context.run;
+    let dir = run.path(from)?;
+    let dir = sys::by_path::canonical(&dir).map_err(Failure::cannot_open(&dir))?;
+    let checkout = Repository::open(&OpenOptions { cwd: dir.clone(), ..run.outside() })?;
+    let top = checkout.work_tree().and_then(|top| sys::by_path::canonical(top).ok());
+    if top.as_ref() != Some(&dir) {
+        return Err(Failure::fatal(format!("'{}' is not the top of a worktree", dir.display())));
+    }
+    if !request.sparse.is_empty() {
+        return Err(Failure::fatal("--from takes a whole checkout, and so not --sparse"));
+    }
+    let mut status = Command::new(mounts::this_program()?);
+    status.current_dir(&dir).args([
+        "--no-optional-locks",
+        "status",
+        "--porcelain",
+        "--untracked-files=normal",
+    ]);
+    let status = status.stdin(Stdio::null()).output();
+    let status = status.map_err(|error| Failure::fatal(format!("cannot run 'status': {error}")))?;
+    if !status.status.success() || !status.stdout.is_empty() {
+        console::eprint_raw(&status.stderr);
+        return Err(Failure::fatal(format!(
+            "'{0}' is not a clean checkout; 'sapwood -C {0} status' names what differs",
+            dir.display()
+        )));
+    }
+    let head = [BString::from("HEAD")];
+    let [commit] = (if commits.is_empty() { &head[..] } else { commits }) else {
+        return Err(Failure::fatal("--from takes one commit"));
+    };
+    // The commit of the checkout is looked up there.
+    let place = if commits.is_empty() { &checkout } else { &context.repo };
+    let id = place.peel_to_commit(place.rev_parse(commit.as_bstr())?)?;
+    let id = id.ok_or_else(|| Failure::fatal(text!("'", commit, "' is not a commit")))?;
+    let repo = &context.repo;
+    let wanted = Wanted::new(repo, repo.tree_of(id)?, Kind::Directory, Owner::of_process(), None)?;
+    let bases = context.bases(request.base_dir.as_ref())?;
+    let added =
+        build_base(run, &context.settings, id, false, |options, _| bases.add_from(&wanted, &dir, options))?;
+    print(request, &[added]);
     Ok(0)
 }
 

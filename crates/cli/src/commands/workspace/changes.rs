@@ -13,12 +13,10 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{
-    monitor::Response,
-    workspace::{
-        record::{self, Workspace},
-        upper::{self, MonitorClient},
-    },
+use engine::workspace::{
+    record,
+    union::{self, Union},
+    upper::{Layer, MonitorClient},
 };
 use format::index::{self, Index};
 use repo::Repository;
@@ -42,37 +40,52 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             "'sapwood workspace changes' answers version 2 only; set core.fsmonitorHookVersion to 2, not {version}"
         )));
     }
-    let workspace = workspace_at(&run.cwd)?;
+    let layer = match layer_at(&run.cwd)? {
+        Ok(layer) => layer,
+        Err(error) => {
+            console::out_raw(&monitor::printed(&monitor::unknown(&error)));
+            return Ok(0);
+        }
+    };
     let opened: OnceCell<Option<Repository>> = OnceCell::new();
     let repository = || opened.get_or_init(|| run.open().ok()).as_ref();
     let mut tracked = Tracked::default();
     let has_tracked = |path: &BStr| repository().is_none_or(|repo| tracked.is_above_any(repo, path));
     let response = monitor::query_workspace(
-        &workspace,
+        &layer,
         &run.cwd,
         token.as_bstr(),
         MonitorClient::Git,
         repository,
         has_tracked,
     );
-    let response = response.unwrap_or_else(|error| {
-        console::warning(format!("{error}; every file is examined"));
-        Response::none(upper::unknown_token())
-    });
+    let response = response.unwrap_or_else(|error| monitor::unknown(&error));
     console::out_raw(&monitor::printed(&response));
     Ok(0)
 }
 
-/// Finds the workspace from the file `.git` in its root directory.
-fn workspace_at(top: &Path) -> Result<Workspace, Failure> {
+/// Finds the workspace or union from `.git` in its root directory, and returns its upper layer.
+fn layer_at(top: &Path) -> Result<Result<Layer, union::Error>, Failure> {
+    let failed = |error: &dyn std::error::Error| Failure::fatal(error.to_string());
     let other = || Failure::fatal(format!("'{}' is not the top of a workspace", top.display()));
-    let git_dir = path_in(&top.join(".git"), b"gitdir: ", top).ok_or_else(other)?;
-    let common = match path_in(&git_dir.join("commondir"), b"", &git_dir).ok_or_else(other)? {
+    let git_dir = path_in(&top.join(".git"), b"gitdir: ", top);
+    if let Some(git_dir) = &git_dir
+        && let Some(common) = common_of(git_dir)
+        && let Some(workspace) = record::of_git_dir(&common, git_dir).map_err(|error| failed(&error))?
+    {
+        return Ok(Ok(Layer::of(&workspace).ok_or_else(other)?));
+    }
+    let git_dir = git_dir.unwrap_or_else(|| top.join(".git"));
+    let union = Union::of_git_dir(&git_dir).map_err(|error| failed(&error))?.ok_or_else(other)?;
+    Ok(union.layer(&git_dir))
+}
+
+/// Returns the common directory of a linked worktree's Git directory.
+fn common_of(git_dir: &Path) -> Option<PathBuf> {
+    Some(match path_in(&git_dir.join("commondir"), b"", git_dir)? {
         usual if usual == git_dir.join("../..") => git_dir.ancestors().nth(2).unwrap_or(&usual).to_owned(),
         unusual => unusual,
-    };
-    let found = record::of_git_dir(&common, &git_dir).map_err(|error| Failure::fatal(error.to_string()))?;
-    found.ok_or_else(other)
+    })
 }
 
 /// Returns the path after `lead` in a file, relative to `base`.

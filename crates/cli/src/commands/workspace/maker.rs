@@ -120,6 +120,11 @@ impl<'a> Maker<'a> {
         let programs = context::programs(self.run);
         let place = Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
         let backend = backend::choose(options.backend, self.visibility, &place)?;
+        let backend = if options.backend.is_none() && backend == Backend::Image {
+            self.of_existing_base(repo, &bases, commit)?
+        } else {
+            backend
+        };
         if backend == Backend::Copy && self.visibility == Visibility::Everybody {
             return Ok(None);
         }
@@ -157,6 +162,20 @@ impl<'a> Maker<'a> {
         patterns_of(repo, &self.options.sparse).map(|patterns| Some(Arc::new(patterns)))
     }
 
+    /// Returns the backend for a checkout that was added with `base add --from`, and `image` if
+    /// there is none.
+    fn of_existing_base(
+        &self,
+        repo: &Repository,
+        bases: &Bases,
+        commit: ObjectId,
+    ) -> Result<Backend, Failure> {
+        let tree = repo.tree_of(commit)?;
+        let directory = Wanted::new(repo, tree, Kind::Directory, Owner::of_process(), None)?;
+        let is_elsewhere = bases.find(&directory)?.is_some_and(|base| base.is_elsewhere());
+        Ok(if is_elsewhere && self.options.sparse.is_empty() { Backend::Overlay } else { Backend::Image })
+    }
+
     fn add_base(
         &self,
         repo: &Repository,
@@ -167,7 +186,15 @@ impl<'a> Maker<'a> {
         patterns: Option<&Patterns>,
     ) -> Result<Base, Failure> {
         let kind = if backend == Backend::Image { Kind::Image } else { Kind::Directory };
-        add_base(self.run, repo, settings, bases, commit, kind, patterns, self.options.quiet)
+        let base = add_base(self.run, repo, settings, bases, commit, kind, patterns, self.options.quiet)?;
+        if base.is_elsewhere() && !backend.has_upper() {
+            let name = backend.name();
+            return Err(Failure::fatal(format!(
+                "the base is a checkout that lies elsewhere, and '{name}' would copy more than its files: \
+                 choose the backend overlay, overlay-user or fuse"
+            )));
+        }
+        Ok(base)
     }
 }
 
@@ -320,17 +347,11 @@ impl NewWorkspace<'_> {
     pub(crate) fn configure(&self, admin: &Admin) -> Result<(), Failure> {
         contents::register(self.repo, self.settings);
         let mut edits = Vec::new();
-        let mut set = |key: &str, value: BString| edits.push(Edit::Set { key: key.into(), value });
         if self.backend.has_upper() {
-            set("core.fsmonitor", monitor_command()?);
-            set("core.fsmonitorHookVersion", "2".into());
-            if self.backend == Backend::Fuse {
-                // Git treats every FUSE file system as remote, with changes that no monitor
-                // reports.
-                set("fsmonitor.allowRemote", "true".into());
-            }
-            set("core.untrackedCache", "true".into());
+            let remote = if self.backend == Backend::Fuse { Remote::Fuse } else { Remote::No };
+            edits = monitor_settings(remote)?;
         }
+        let mut set = |key: &str, value: BString| edits.push(Edit::Set { key: key.into(), value });
         if let Some(patterns) = &self.patterns {
             let file = admin.dir.join("info").join("sparse-checkout");
             self.settings.locks.shared.create_dir_all(&admin.dir.join("info")).map_err(|error| {
@@ -378,6 +399,28 @@ impl NewWorkspace<'_> {
 /// Writes the file `.git` that the workspace's directory contains while it is not mounted.
 pub(super) fn mark_unmounted(workspace: &Workspace) -> Result<(), Failure> {
     Ok(admin::write(&workspace.record.dir.join(".git"), &workspace.unmounted_gitfile())?)
+}
+
+/// The kind of the mount, as far as Git's monitor settings depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remote {
+    No,
+    /// Git treats every FUSE file system as remote, with changes that no monitor reports.
+    Fuse,
+}
+
+/// Returns the settings of a worktree whose monitor is an upper layer.
+pub(super) fn monitor_settings(remote: Remote) -> Result<Vec<Edit>, Failure> {
+    let set = |key: &str, value: BString| Edit::Set { key: key.into(), value };
+    let mut edits = vec![
+        set("core.fsmonitor", monitor_command()?),
+        set("core.fsmonitorHookVersion", "2".into()),
+        set("core.untrackedCache", "true".into()),
+    ];
+    if remote == Remote::Fuse {
+        edits.push(set("fsmonitor.allowRemote", "true".into()));
+    }
+    Ok(edits)
 }
 
 /// Returns the command line for `core.fsmonitor`, quoted for the shell.

@@ -3,6 +3,7 @@
 //! [`maker`] creates a workspace, for `workspace create` and for `worktree add`. Design:
 //! docs/design/workspace.md.
 
+mod adopt;
 mod base;
 mod changes;
 pub(crate) mod contents;
@@ -25,7 +26,7 @@ mod with;
 use crate::commands::record::{Command, Group, Revisions};
 
 use request::{
-    BASE, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LIST, MOUNT, MOVE, REBASE, REMOVE, THAW, UNMOUNT,
+    ADOPT, BASE, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LIST, MOUNT, MOVE, REBASE, REMOVE, THAW, UNMOUNT,
 };
 
 /// The record of `workspace`.
@@ -100,6 +101,17 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Mount frozen workspaces again",
         syntax: &THAW,
         run: freeze::thaw,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace adopt",
+        summary: "Let a mounted union report its changes",
+        about: "Takes a union that you mounted over a checkout, with overlayfs or unionfs-fuse, and makes its upper \
+                layer the file system monitor of the worktree: a status there looks only at changes. The mount \
+                stays yours. If it is mounted in another way later, every file is examined, and a warning says so. \
+                The checkout below must not change while the union is mounted.",
+        syntax: &ADOPT,
+        run: adopt::run,
         ..SUBCOMMAND
     },
     Command {

@@ -144,6 +144,12 @@ pub(super) const MOVE: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
+pub(super) const ADOPT: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace adopt [-q] <directory>"],
+    options: &[QUIET],
+    grammar: Grammar::Mixed,
+};
+
 pub(super) const FREEZE: Table<Set<Request>> = Table {
     usage: &["sapwood workspace freeze [--json] <workspace>..."],
     options: &[JSON, QUIET],
@@ -187,6 +193,7 @@ pub(super) const DOCTOR: Table<Set<Request>> = Table {
 pub(super) const BASE: Table<Set<Request>> = Table {
     usage: &[
         "sapwood workspace base add [<options>] [<commit>...]",
+        "sapwood workspace base add [<options>] --from <directory> [<commit>]",
         "sapwood workspace base list [--base-dir <dir>] [--json]",
         "sapwood workspace base verify [--base-dir <dir>] [--json] [<base>...]",
         "sapwood workspace base remove [--base-dir <dir>] [--json] <base>...",
@@ -200,6 +207,11 @@ pub(super) const BASE: Table<Set<Request>> = Table {
         Opt::list("--sparse <dir>", "include only this directory (repeatable)", |request: &mut Request| {
             &mut request.sparse
         }),
+        Opt::text(
+            "--from <directory>",
+            "use this clean checkout where it lies, and copy nothing",
+            |request: &mut Request| &mut request.from,
+        ),
         BASE_DIR,
         Opt::text(
             "--unused <time>",

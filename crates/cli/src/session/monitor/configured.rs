@@ -7,7 +7,10 @@ use std::{
 };
 
 use bstr::BString;
-use engine::workspace::record::{self, Workspace};
+use engine::workspace::{
+    record::{self, Workspace},
+    union::Union,
+};
 use format::{HashKind, hash::Hasher};
 use repo::Repository;
 use sys::{UserPath, by_path};
@@ -24,6 +27,8 @@ pub(crate) enum Monitor {
     Unfit(Unfit),
     /// The upper layer of this workspace.
     Workspace(Box<Workspace>),
+    /// The upper layer of the union that the user mounted as this worktree.
+    Union(Box<Union>),
     /// A program or a shell command line, queried like a hook.
     Program(BString),
     /// Git's own daemon, at this socket.
@@ -87,6 +92,11 @@ pub(crate) fn configured(repo: &Repository) -> Result<Monitor, repo::Error> {
         && let Ok(Some(workspace)) = record::of_git_dir(repo.common_dir(), repo.git_dir())
     {
         return Ok(Monitor::Workspace(Box::new(workspace)));
+    }
+    if program.as_ref().is_some_and(|program| is_own_command(program.as_ref()))
+        && let Ok(Some(union)) = Union::of_git_dir(repo.git_dir())
+    {
+        return Ok(Monitor::Union(Box::new(union)));
     }
     match program {
         Some(program) => Ok(Monitor::Program(program)),

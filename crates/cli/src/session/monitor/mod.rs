@@ -14,10 +14,7 @@ mod workspace;
 use bstr::{BStr, BString};
 use engine::{
     monitor::{self, Changes, NameComparison, Response},
-    workspace::{
-        record::Workspace,
-        upper::{self, MonitorClient},
-    },
+    workspace::upper::{self, Layer, MonitorClient},
 };
 use format::index::{Index, MonitorAnswer};
 use repo::Repository;
@@ -77,7 +74,11 @@ pub(crate) fn refresh_submodule(
             return Ok(monitor::remove(index));
         }
         Monitor::Program(command) => program::query(top.0, top.1, command.as_ref(), token)?,
-        Monitor::Workspace(workspace) => of_workspace(repo, &workspace, index, token),
+        Monitor::Workspace(workspace) => of_layer(repo, Layer::of(&workspace), index, token),
+        Monitor::Union(union) => match union.layer(repo.git_dir()) {
+            Ok(layer) => of_layer(repo, Some(layer), index, token),
+            Err(error) => unknown(&error),
+        },
         Monitor::Daemon(_) => {
             daemon::query(run, &configured::socket(top.0, top.0.work_tree().unwrap_or(&run.cwd))?, token)
         }
@@ -95,15 +96,19 @@ pub(crate) fn refresh_submodule(
     Ok(monitor::apply(index, response, comparison))
 }
 
-/// Queries the upper layer of a workspace.
-fn of_workspace(repo: &Repository, workspace: &Workspace, index: &Index, token: Option<BString>) -> Response {
+/// Queries the upper layer of a workspace or union.
+fn of_layer(repo: &Repository, layer: Option<Layer>, index: &Index, token: Option<BString>) -> Response {
+    let Some(layer) = layer else { return Response::none(upper::unknown_token()) };
     trace::region("fsm_workspace", "query");
     let top = repo.work_tree().unwrap_or(repo.base_dir());
     let token = token.unwrap_or_default();
     let has_tracked = |path: &BStr| !index.range_below(path).is_empty();
-    workspace::query(workspace, top, token.as_ref(), MonitorClient::Sapwood, || Some(repo), has_tracked)
-        .unwrap_or_else(|error| {
-            console::warning(format!("{error}; every file is examined"));
-            Response::none(upper::unknown_token())
-        })
+    workspace::query(&layer, top, token.as_ref(), MonitorClient::Sapwood, || Some(repo), has_tracked)
+        .unwrap_or_else(|error| unknown(&error))
+}
+
+/// Warns that the changes are unknown.
+pub(crate) fn unknown(error: &dyn std::error::Error) -> Response {
+    console::warning(format!("{error}; every file is examined"));
+    Response::none(upper::unknown_token())
 }

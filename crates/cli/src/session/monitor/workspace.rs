@@ -6,10 +6,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     ignore,
     monitor::Response,
-    workspace::{
-        record::Workspace,
-        upper::{self, Everything, IgnoredDirectories, Layer, MonitorClient, Prune},
-    },
+    workspace::upper::{self, Everything, IgnoredDirectories, Layer, MonitorClient, Prune},
 };
 use repo::Repository;
 use sys::Dir;
@@ -21,24 +18,23 @@ pub(super) fn is_own_command(command: &BStr) -> bool {
     name.trim_end_with(|letter| letter == ' ').trim_end_with(|letter| letter == '\'') == b"sapwood"
 }
 
-/// Returns the changes in a workspace since `token`. If the upper layer cannot be read, the error
-/// means that any file may have changed.
+/// Returns the changes in a workspace or union since `token`. If the upper layer cannot be read,
+/// the error means that any file may have changed.
 ///
 /// `has_tracked` returns true if the index has entries below a directory. `repository` is called
 /// only if the workspace contains a directory that its base lacks.
 pub(crate) fn query<'r>(
-    workspace: &Workspace,
+    layer: &Layer,
     top: &Path,
     token: &BStr,
     client: MonitorClient,
     repository: impl FnOnce() -> Option<&'r Repository>,
     has_tracked: impl FnMut(&BStr) -> bool,
 ) -> Result<Response, upper::Error> {
-    let Some(layer) = Layer::of(workspace) else { return Ok(Response::none(upper::unknown_token())) };
     let worktree =
         Dir::open(top).map_err(|source| upper::Error::Unreadable { path: top.to_owned(), source })?;
     let mut prune = Lazy { state: State::New(Some(repository), Some(has_tracked)), worktree: &worktree };
-    upper::respond(&layer, &worktree, token, client, &mut prune)
+    upper::respond(layer, &worktree, token, client, &mut prune)
 }
 
 /// Loads the ignore rules when the first directory is checked.

@@ -14,4 +14,5 @@ mod ordinary;
 mod power;
 mod random;
 mod seen;
+mod unions;
 mod with;

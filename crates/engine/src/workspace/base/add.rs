@@ -6,14 +6,14 @@
 use std::{
     io::{self, ErrorKind},
     os::unix::ffi::OsStrExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
 };
 
-use format::HashKind;
-use sys::{File, by_path};
+use format::{HashKind, ObjectId, index::Index};
+use sys::{File, FileType, by_path};
 
 use super::{
     Base, Bases, Error, Kind, Wanted,
@@ -177,13 +177,36 @@ impl Bases {
             Some(appender) => image::build(wanted, appender, staged, options, messages)?,
             None => (directory::build(wanted, staged, options, messages)?, Vec::new()),
         };
+        self.describe(wanted, staged, found, devices, options)?;
+        self.publish(wanted, staged, options)
+    }
+
+    /// Writes index and record of a staged base. Returns the name of the shared half of the index.
+    pub(super) fn describe(
+        &self,
+        wanted: &Wanted<'_>,
+        staged: &Path,
+        found: Index,
+        devices: Vec<PathBuf>,
+        options: &AddOptions<'_>,
+    ) -> Result<ObjectId, Error> {
+        let shared_index = index::write(staged, wanted.name(), found, options.fsync)?;
+        let record = Stored { kind: wanted.kind(), tree: wanted.tree(), shared_index, devices };
+        record.write(staged, options.fsync)?;
+        Ok(shared_index)
+    }
+
+    /// Syncs a staged base, and renames it to its name.
+    pub(super) fn publish(
+        &self,
+        wanted: &Wanted<'_>,
+        staged: &Path,
+        options: &AddOptions<'_>,
+    ) -> Result<(), Error> {
         let io = |action, path: &Path| {
             let path = path.to_owned();
             move |source| Error::Io { action, path, source }
         };
-        let shared_index = index::write(staged, wanted.name(), found, options.fsync)?;
-        let record = Stored { kind: wanted.kind(), tree: wanted.tree(), shared_index, devices };
-        record.write(staged, options.fsync)?;
         let lock = staged.join("lock");
         let lock = by_path::create_new(&lock, 0o666).map_err(io("create", &lock))?;
         if !options.fsync.disabled {
@@ -246,7 +269,9 @@ impl Bases {
 /// Removes a base's directory, in which the checkout may be a read-only subvolume.
 pub(super) fn remove_tree(dir: &Path) -> io::Result<()> {
     let files = dir.join("files");
-    if sys::volume::is_subvolume(&files).unwrap_or(false) {
+    // A link leads to a checkout of the user.
+    let is_ours = by_path::stat(&files)?.is_some_and(|stat| stat.file_type == FileType::Directory);
+    if is_ours && sys::volume::is_subvolume(&files).unwrap_or(false) {
         let _ = sys::volume::set_read_only(&files, false);
         let _ = sys::volume::remove_subvolume(&files);
     }

@@ -3,6 +3,7 @@
 //! - `wanted`: the requested files of a base, and the name derived from them;
 //! - `add`: builds a base in a staged directory, and publishes it under its name;
 //! - `image`, `directory`: the files of both kinds;
+//! - `elsewhere`: a checkout of the user as a base, where it lies;
 //! - `tree`, `contents`: the index of a tree, and the contents of its files;
 //! - `blobs`, `append`, `import`: the blob files with the contents of all images, additions to
 //!   them, and contents from outside the repository;
@@ -28,6 +29,7 @@ mod blob_source;
 mod blobs;
 mod contents;
 mod directory;
+mod elsewhere;
 mod error;
 mod image;
 mod import;

@@ -198,7 +198,7 @@ impl MonitorState {
             Ok(Monitor::None) | Err(_) => MonitorState::None,
             Ok(Monitor::Unfit(why)) => MonitorState::Unfit(why.message(repo, cwd).to_string()),
             Ok(Monitor::Program(_)) => MonitorState::Program,
-            Ok(Monitor::Workspace(_)) => MonitorState::Workspace,
+            Ok(Monitor::Workspace(_) | Monitor::Union(_)) => MonitorState::Workspace,
             Ok(Monitor::Daemon(socket)) => MonitorState::Daemon { is_running: monitor::is_running(&socket) },
         }
     }
