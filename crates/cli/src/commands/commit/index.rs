@@ -36,6 +36,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        text::os_error,
     },
 };
 
@@ -203,7 +204,7 @@ impl<'a> Preparing<'a, '_> {
         // Git compares each entry with the pathspecs, and expands the index for that.
         transaction.needs_full()?;
         let chosen = self.choose(&transaction.index)?;
-        let changes: Vec<Pair> = chosen.iter().map(|path| self.change(path)).collect();
+        let changes = chosen.iter().map(|path| self.change(path)).collect::<Result<Vec<Pair>, _>>()?;
         let options = stage::Options { sparse: true, ..stage::Options::default() };
         let objects = self.stage(&mut transaction, &changes, options)?;
         let refresh = RefreshOptions::default();
@@ -272,12 +273,19 @@ impl<'a> Preparing<'a, '_> {
     }
 
     /// Returns the change of a path: recorded from the worktree, or removed if the file is missing.
-    fn change(&self, path: &BString) -> Pair {
-        let is_there = matches!(self.worktree.stat(path.as_bstr()), Ok(Some(_)));
+    /// A file that only a link leads to is neither: its directory was replaced.
+    fn change(&self, path: &BString) -> Result<Pair, Failure> {
+        let found = self
+            .worktree
+            .stat(path.as_bstr())
+            .map_err(|error| Failure::Fatal(text!("cannot examine '", path, "': ", os_error(&error))))?;
+        if found.is_none() && self.worktree.is_present_through_links(path) {
+            return Err(Failure::Fatal(text!("'", path, "' is beyond a symbolic link")));
+        }
         let side = Side { mode: Mode::FILE, oid: None };
-        let mut pair = Pair::new(path.clone(), None, is_there.then_some(side));
-        pair.status = if is_there { Status::Modified } else { Status::Deleted };
-        pair
+        let mut pair = Pair::new(path.clone(), None, found.is_some().then_some(side));
+        pair.status = if found.is_some() { Status::Modified } else { Status::Deleted };
+        Ok(pair)
     }
 
     /// Returns the index of HEAD, with the stat data of unchanged entries from `index`.

@@ -55,3 +55,21 @@ fn refuses_conflicts() {
         "echo both >a && git commit -a -m merged && git cat-file commit HEAD && git status --short && ls .git",
     );
 }
+
+/// Git commits the file that the link leads to. sapwood used to commit a deletion.
+#[test]
+fn a_path_behind_a_link_is_refused() {
+    let sandbox = testkit::Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.write("d/f", "one\n");
+    repo.commit("one");
+    std::fs::rename(repo.join("d"), repo.join("e")).expect("renamed");
+    repo.symlink("e", "d");
+    repo.write("e/f", "two\n");
+    let head = repo.git(&["rev-parse", "HEAD"]).stdout;
+    let refused = repo.run(crate::SAPWOOD.as_ref(), &["commit", "-m", "two", "--", "d/f"]);
+    assert_eq!(refused.code, 128, "{}", refused.stderr);
+    assert_eq!(refused.stderr, "fatal: 'd/f' is beyond a symbolic link\n");
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]).stdout, head);
+    assert_eq!(repo.git(&["ls-files"]).stdout, "d/f\n");
+}
