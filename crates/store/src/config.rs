@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use format::config::Edit;
-use sys::by_path;
+use sys::{FileType, by_path};
 
 use crate::{Components, Fsync, Lock, LockOptions};
 
@@ -39,12 +39,24 @@ pub fn rewrite<E: From<crate::Error>>(
     fsync: &Fsync,
     change: impl FnOnce(Option<Vec<u8>>) -> Result<Vec<u8>, E>,
 ) -> Result<(), E> {
+    refuse_device(path)?;
     let mut lock = Lock::take(path, options)?;
     let io = |source| crate::Error::Io { what: "read", path: path.to_owned(), source };
     let after = change(by_path::read(lock.path()).map_err(io)?)?;
     lock.keep_mode()?;
     lock.write(&after)?;
     Ok(lock.commit_synced(fsync, Components::empty())?)
+}
+
+/// Returns an error for a device, FIFO or socket. Git replaces it by a file: a user of a container,
+/// who is root, loses `/dev/null` in this way.
+fn refuse_device(path: &Path) -> Result<(), crate::Error> {
+    match by_path::stat_followed(path) {
+        Ok(Some(stat)) if stat.file_type == FileType::Other => {
+            Err(crate::Error::NotAFile { path: path.to_owned() })
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -74,5 +86,21 @@ mod tests {
         let refused = change(&path, "a.b", "3").expect_err("bad syntax").to_string();
         assert_eq!(refused, format!("bad config line 2 in file {}", path.display()));
         assert_eq!(fs::read_dir(dir.path()).expect("listed").count(), 1, "no lock stays");
+    }
+
+    #[test]
+    fn replaces_no_device_fifo_or_socket() {
+        use std::os::unix::fs::FileTypeExt as _;
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let (socket, link) = (dir.path().join("socket"), dir.path().join("link"));
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
+        std::os::unix::fs::symlink(&socket, &link).expect("made");
+        for path in [&socket, &link, Path::new("/dev/null")] {
+            let refused = change(path, "a.b", "1").expect_err("it would be replaced").to_string();
+            assert!(refused.contains("is not a regular file"), "{refused}");
+        }
+        assert!(fs::metadata(&link).expect("there").file_type().is_socket());
+        assert!(fs::metadata("/dev/null").expect("there").file_type().is_char_device());
+        assert_eq!(fs::read_dir(dir.path()).expect("listed").count(), 2, "no lock stays");
     }
 }

@@ -22,7 +22,7 @@ mod shared;
 mod side_by_side;
 mod temp_file;
 
-pub use fsync::{Components, Fsync, Method};
+pub use fsync::{Components, Configured as ConfiguredFsync, Fsync, Method, OBJECT_FILES_ARE_DEPRECATED};
 pub use hash_writer::{Checkpoint, HashWriter, Hashing, Truncate};
 pub use lock::{Holder, Lock, LockOptions, Wait};
 pub use shared::{BadSharedRepository, SharedRepository};
@@ -52,6 +52,9 @@ pub enum Error {
     /// An object could not be stored, so none is published.
     #[error("unable to publish objects: some were not stored")]
     Incomplete,
+    /// A device, FIFO or socket, which would be replaced by a file.
+    #[error("'{}' is not a regular file, and is not replaced", .path.display())]
+    NotAFile { path: PathBuf },
     /// A file with this name and other content exists. It is never overwritten.
     #[error("files '{}' and '{}' differ in contents", .new.display(), .old.display())]
     Differs { new: PathBuf, old: PathBuf },

@@ -335,3 +335,28 @@ fn writes_as_git_does() {
     fixture.same("echo x >>conf; git config -f conf a.b c");
     fixture.same("echo x >>.git/config; git config a.b c; git config a.b");
 }
+
+/// Git replaces a device or FIFO by a file. The shim does not hand such a call over.
+#[test]
+fn no_device_or_fifo_is_replaced() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    let shim = Shim::new();
+    let made = repo.command("mkfifo".as_ref()).arg("fifo").status().expect("part of coreutils");
+    assert!(made.success());
+    for (program, file) in [
+        (std::path::PathBuf::from(crate::SAPWOOD), "fifo"),
+        (crate::SAPWOOD.into(), "/dev/null"),
+        (shim.program().into(), "fifo"),
+    ] {
+        let run = repo.run(&program, &["config", "--file", file, "a.b", "c"]);
+        assert_eq!(run.code, 4, "{file}: {}", run.stderr);
+        let place = repo.join(file);
+        let message = format!("error: '{}' is not a regular file, and is not replaced\n", place.display());
+        assert_eq!(run.stderr, message);
+    }
+    let kind = std::fs::metadata(repo.join("fifo")).expect("there").file_type();
+    assert!(std::os::unix::fs::FileTypeExt::is_fifo(&kind));
+    let null = std::fs::metadata("/dev/null").expect("there").file_type();
+    assert!(std::os::unix::fs::FileTypeExt::is_char_device(&null));
+}

@@ -110,7 +110,12 @@ fn header_of(header: &[u8], key: &Key<'_>) -> Option<(bool, bool)> {
     if name.is_empty() {
         return None;
     }
+    let has_blank = rest.len() > rest.trim_ascii_start().len();
     let rest = rest.trim_ascii_start();
+    if rest.is_empty() && has_blank {
+        // After a blank, Git expects a subsection.
+        return None;
+    }
     if rest.is_empty() {
         // `[section.subsection]` is an old form. Git ignores its case when it looks for a section,
         // and reads it as lower case when it looks for a key.

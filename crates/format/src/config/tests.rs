@@ -109,7 +109,14 @@ fn refusals() {
     ] {
         assert_eq!(edit(b"", &[set(key, "v")]), Err(error));
     }
-    for (file, line) in [("[a\n", 1), ("\n= 1\n", 2), ("[a]\nb = \"x\n", 2), ("[a]\nb ? 1\n", 2)] {
+    for (file, line) in [
+        ("[a\n", 1),
+        ("[a ]\n", 1),
+        ("[b]\n[a\t]\nb = 1\n", 2),
+        ("\n= 1\n", 2),
+        ("[a]\nb = \"x\n", 2),
+        ("[a]\nb ? 1\n", 2),
+    ] {
         assert_eq!(edit(file.as_bytes(), &[set("a.b", "1")]), Err(Error::Syntax { line }), "{file:?}");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _};
 
 use crate::{ConfigError, Error};
 
@@ -55,6 +55,13 @@ struct Parser<'a> {
     eof: bool,
 }
 
+/// Git's values are C strings.
+fn up_to_nul(mut value: BString) -> BString {
+    let end = value.find_byte(0).unwrap_or(value.len());
+    value.truncate(end);
+    value
+}
+
 /// A malformed line. The parser holds its number.
 struct Bad;
 
@@ -78,7 +85,7 @@ impl Parser<'_> {
                     let mut key = section.clone();
                     key.push(c.to_ascii_lowercase());
                     let value = self.variable(&mut key).map_err(|Bad| BadLine(self.bad_line(line)))?;
-                    take(Pair { key, value, line: self.line - 1 });
+                    take(Pair { key, value: value.map(up_to_nul), line: self.line - 1 });
                 }
                 _ => return Err(BadLine(line)),
             }
@@ -259,6 +266,7 @@ mod tests {
     fn parses_continuations_and_escapes() {
         assert_eq!(pairs("[a]b = x\\\n y\\t\\\\\n")[0].1.as_deref(), Some("x y\t\\"));
         assert_eq!(pairs("[a]b =")[0].1.as_deref(), Some(""));
+        assert_eq!(pairs("[a]b = x\0y\nc = \"\0\"\n")[0].1.as_deref(), Some("x"));
     }
 
     #[test]

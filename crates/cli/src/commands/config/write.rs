@@ -21,6 +21,7 @@ use crate::{
 /// Git's exit codes.
 const INVALID_KEY: u8 = 1;
 const NO_SECTION_OR_NAME: u8 = 2;
+const NOT_WRITTEN: u8 = 4;
 const NOTHING_SET: u8 = 5;
 const NO_LOCK: u8 = 255;
 
@@ -99,6 +100,8 @@ enum Stop {
     Text,
     /// The lock could not be acquired; the text is Git's reason.
     Lock(String),
+    /// The file is a device, FIFO or socket; the text says so.
+    Device(String),
     Io,
 }
 
@@ -107,6 +110,7 @@ impl From<store::Error> for Stop {
         match error {
             store::Error::Locked { .. } => Stop::Lock("File exists".to_owned()),
             store::Error::CannotLock { source, .. } => Stop::Lock(sys::reason(&source).to_string()),
+            store::Error::NotAFile { .. } => Stop::Device(error.to_string()),
             _ => Stop::Io,
         }
     }
@@ -118,7 +122,11 @@ fn rewrite(
     change: impl FnOnce(Option<Vec<u8>>) -> Result<Vec<u8>, Stop>,
 ) -> Result<Result<(), Stop>, Failure> {
     let options = lock_options(context.place)?;
-    Ok(store::config::rewrite(&file.path, &options, &Fsync::default(), change))
+    match store::config::rewrite(&file.path, &options, &Fsync::default(), change) {
+        // The real Git would replace it.
+        Err(Stop::Device(message)) => Err(Failure::Error(message.into(), NOT_WRITTEN)),
+        done => Ok(done),
+    }
 }
 
 fn lock_options(place: &Place) -> Result<LockOptions, Failure> {
