@@ -47,7 +47,6 @@ pub struct HashWriter<W> {
     buffer: Vec<u8>,
     written: u64,
     crc32: Option<u32>,
-    tee: Option<Box<dyn Write + Send>>,
 }
 
 enum Hash {
@@ -117,14 +116,7 @@ impl<W: Write> HashWriter<W> {
             Hashing::Skip => Hash::Skip,
         };
         let buffer = Vec::with_capacity(BUFFER);
-        HashWriter { out, kind, hash, buffer, written: position, crc32: None, tee: None }
-    }
-
-    /// Copies all bytes from here on to `copy` as well, the trailer included.
-    pub fn tee(&mut self, copy: Box<dyn Write + Send>) -> io::Result<()> {
-        self.flush()?;
-        self.tee = Some(copy);
-        Ok(())
+        HashWriter { out, kind, hash, buffer, written: position, crc32: None }
     }
 
     /// Returns the number of bytes accepted so far, which is the file offset of the next byte.
@@ -172,7 +164,7 @@ impl<W: Write> HashWriter<W> {
         }
         let full = mem::take(&mut self.buffer);
         self.written += full.len() as u64;
-        self.emit(&full)?;
+        self.out.write_all(&full)?;
         self.buffer = match &mut self.hash {
             Hash::Threaded(thread) => thread.exchange(full),
             Hash::Inline(hasher) => {
@@ -204,7 +196,7 @@ impl<W: Write> HashWriter<W> {
             Hash::Threaded(thread) => thread.finish(),
             Hash::Skip => ObjectId::null(self.kind),
         };
-        self.emit(checksum.as_bytes())?;
+        self.out.write_all(checksum.as_bytes())?;
         Ok((self.out, checksum))
     }
 
@@ -226,18 +218,12 @@ impl<W: Write> HashWriter<W> {
             Hash::Skip => {}
         }
         self.written += whole.len() as u64;
-        self.emit(whole)
-    }
-
-    fn emit(&mut self, data: &[u8]) -> io::Result<()> {
-        self.out.write_all(data)?;
-        self.tee.as_mut().map_or(Ok(()), |copy| copy.write_all(data))
+        self.out.write_all(whole)
     }
 }
 
 impl<W: Write + Truncate> HashWriter<W> {
-    /// Removes all bytes that were written after `checkpoint`, also from the hash. A copy
-    /// ([`HashWriter::tee`]) keeps them.
+    /// Removes all bytes that were written after `checkpoint`, also from the hash.
     pub fn rewind(&mut self, checkpoint: &Checkpoint) -> io::Result<()> {
         self.buffer.clear();
         self.crc32 = None;
