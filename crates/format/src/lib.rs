@@ -3,6 +3,7 @@
 //! Each module names the document that defines its format. Parsers treat their input as hostile:
 //! for any bytes, the result is a value or an error, never a panic or an unbounded allocation.
 
+pub mod blank;
 pub mod bundle;
 pub mod chunks;
 pub mod commit_graph;

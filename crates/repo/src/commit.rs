@@ -65,7 +65,8 @@ impl Repository {
             match (line.strip_prefix(b" "), headers.last_mut()) {
                 (Some(more), Some(header)) => header.value.extend_from_slice(more),
                 _ => {
-                    let (key, value) = line.split_once_str(" ").unwrap_or((line.trim_end(), b""));
+                    let (key, value) =
+                        line.split_once_str(" ").unwrap_or((format::blank::trim_end(line), b""));
                     headers.push(CommitHeader { key: key.into(), value: value.into() });
                 }
             }

@@ -1,7 +1,7 @@
 //! A commit in one line: abbreviated name and subject.
 
 use bstr::{BString, ByteSlice};
-use format::{ObjectId, hash::Prefix};
+use format::{ObjectId, blank, hash::Prefix};
 
 use crate::{ConfigError, Error, ObjectError, Repository, convert::encoding};
 
@@ -76,7 +76,7 @@ impl Repository {
             shown.unwrap_or_else(utf8).as_bstr(),
             commit.message,
         );
-        let lines = message.lines().map(|line| line.trim_end()).skip_while(|line| line.is_empty());
+        let lines = message.lines().map(blank::trim_end).skip_while(|line| line.is_empty());
         let lines: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
         Ok(bstr::join(" ", lines).into())
     }

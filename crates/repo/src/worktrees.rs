@@ -87,7 +87,7 @@ impl Repository {
         let git_dir = self.common_dir().join("worktrees").join(id);
         let gitfile =
             by_path::read(&git_dir.join("gitdir")).ok().flatten().filter(|file| !file.is_empty())?;
-        let gitfile = gitfile.trim_end();
+        let gitfile = format::blank::trim_end(&gitfile);
         let path = UserPath::new(gitfile.strip_suffix(b"/.git").unwrap_or(gitfile));
         let is_absolute = path.is_absolute();
         let path = path.resolve_or_base(&git_dir).unwrap_or_else(|_| PathBuf::from(path.as_os_str()));
@@ -223,7 +223,10 @@ fn without_suffix(path: &Path, suffix: &[u8]) -> PathBuf {
 /// Returns true if the worktree with this Git directory is rebasing or bisecting the branch.
 fn is_working_on(git_dir: &Path, branch: &BStr) -> bool {
     let read = |name: &str| {
-        disk::read_optional(&git_dir.join(name)).ok().flatten().map(|bytes| BString::from(bytes.trim()))
+        disk::read_optional(&git_dir.join(name))
+            .ok()
+            .flatten()
+            .map(|bytes| BString::from(format::blank::trim(&bytes)))
     };
     let short = branch_name(branch);
     let rebased = ["rebase-merge/head-name", "rebase-apply/head-name"]

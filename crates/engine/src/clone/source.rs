@@ -127,7 +127,7 @@ pub(super) fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
 /// Returns true if a directory looks like a repository: it has a valid HEAD, objects and refs.
 pub(super) fn is_git_directory(path: &Path) -> bool {
     let common = match by_path::read(&path.join("commondir")) {
-        Ok(Some(content)) => UserPath::new(content.trim_ascii_end()).resolve_or_base(path),
+        Ok(Some(content)) => UserPath::new(format::blank::trim_end(&content)).resolve_or_base(path),
         _ => Ok(path.to_owned()),
     };
     let Ok(common) = common else { return false };

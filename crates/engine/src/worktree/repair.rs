@@ -112,7 +112,7 @@ pub fn at_path(
         Ok(None) | Err(_) => "gitdir unreadable",
         Ok(Some(content)) => {
             let is_absolute = content.first() == Some(&b'/');
-            let old = UserPath::new(content.trim_end()).resolve_or_base(&dir).ok();
+            let old = UserPath::new(format::blank::trim_end(&content)).resolve_or_base(&dir).ok();
             let old = if is_absolute { old } else { old.as_deref().map(by_path::realpath_forgiving) };
             match (linker.links == Links::Relative) == is_absolute {
                 true => "gitdir absolute/relative path mismatch",
@@ -148,7 +148,7 @@ fn infer(gitfile: &Path, repo: &Repository) -> Option<PathBuf> {
         return None;
     }
     let slash = content.rfind_byte(b'/')?;
-    let id = content[slash + 1..].trim();
+    let id = format::blank::trim(&content[slash + 1..]);
     let dir = repo.common_dir().join("worktrees").join(sys::os_str(id));
     (!id.is_empty() && is_directory(&dir)).then(|| by_path::realpath_forgiving(&dir))
 }

@@ -218,8 +218,7 @@ fn text(options: &Options, line: Line<'_>) -> Result<Vec<u8>, Error> {
 
 /// Collapses runs of white space to one space and trims the ends, so that a message is one line.
 fn squeeze(message: &BStr) -> BString {
-    // As in C, vertical tab counts as white space.
-    let words = message.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
+    let words = message.split(|byte| format::blank::is_blank(*byte));
     bstr::join(" ", words.filter(|word| !word.is_empty())).into()
 }
 
@@ -229,9 +228,14 @@ mod tests {
 
     #[test]
     fn messages_are_one_line() {
-        for (message, squeezed) in
-            [("", ""), (" \n", ""), ("a", "a"), ("\ta  b\n\nc \x0b\r\n", "a b c"), ("ä ö", "ä ö")]
-        {
+        for (message, squeezed) in [
+            ("", ""),
+            (" \n", ""),
+            ("a", "a"),
+            ("\ta  b\n\nc \r\n", "a b c"),
+            ("a \x0b\x0c \n", "a \x0b\x0c"),
+            ("ä ö", "ä ö"),
+        ] {
             assert_eq!(squeeze(message.into()), squeezed, "{message:?}");
         }
     }

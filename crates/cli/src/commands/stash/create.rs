@@ -45,7 +45,7 @@ impl Head {
         let branch = head.branch().and_then(|name| name.strip_prefix(b"refs/heads/"));
         let branch = BString::from(branch.unwrap_or(b"(no branch)"));
         let title = text!(branch, ": ", repo.abbreviate(commit)?, " ", repo.subject(commit)?);
-        let title = BString::from(title.trim_end());
+        let title = BString::from(format::blank::trim_end(&title));
         Ok(Some(Head { commit, tree: repo.tree_of(commit)?, branch, title }))
     }
 

@@ -383,7 +383,7 @@ pub(crate) fn lock_reason(worktree: &Worktree) -> Result<Option<BString>, Failur
         let reason = crate::term::text::os_error(&error);
         Failure::fatal(format!("failed to read '{}': {reason}", path.display()))
     })?;
-    let reason = BString::from(reason.unwrap_or_default().trim());
+    let reason = BString::from(format::blank::trim(&reason.unwrap_or_default()));
     Ok((reason != LOCK_REASON).then_some(reason))
 }
 
