@@ -144,6 +144,21 @@ impl<'a> Client<'a> {
         policy::check(self.config, self.env, protocol)
     }
 
+    /// Applies `transfer.credentialsInUrl`: a password in `url` is an error, or a warning, which
+    /// this returns.
+    pub fn check_password(&self, url: &Url) -> Result<Option<BString>, Error> {
+        let Some(value) = self.config.string("transfer.credentialsInUrl") else { return Ok(None) };
+        if !["warn", "die", "allow"].iter().any(|known| value == *known) {
+            let wrong = format!("unrecognized value transfer.credentialsInUrl: '{value}'");
+            return Err(Error::Message(wrong));
+        }
+        let Some(shown) = url::with_redacted_password(url.text.as_bstr()).filter(|_| value != "allow") else {
+            return Ok(None);
+        };
+        let message = format!("URL '{shown}' uses plaintext credentials");
+        if value == "die" { Err(Error::Message(message)) } else { Ok(Some(message.into())) }
+    }
+
     /// Connects, and reads the capabilities of the server.
     pub fn connect(&self, url: &Url, options: &ConnectOptions) -> Result<Connection, Error> {
         let connection = self.connected(url, options);
@@ -305,6 +320,11 @@ impl<'a> Client<'a> {
             messages: self.messages,
             family: options.family,
             interrupt: options.interrupt.clone(),
+            verbosity: options.verbosity,
+            proxy: options.remote.as_ref().and_then(|name| {
+                let proxy = self.config.string(&format!("remote.{name}.proxy"));
+                proxy.map(BStr::to_owned)
+            }),
         }
     }
 

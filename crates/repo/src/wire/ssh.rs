@@ -60,10 +60,17 @@ impl Ssh<'_> {
         args.push(remote_command.into());
         let mut command = program.command(&args);
         prepare(&mut command);
-        if variant == Variant::OpenSsh && self.version != Version::V0 {
-            command.env("GIT_PROTOCOL", format!("version={}", self.version.number()));
+        if variant == Variant::OpenSsh {
+            self.request_version(&mut command);
         }
         Ok(command)
+    }
+
+    /// Sets the variable that OpenSSH sends to the server.
+    fn request_version(&self, command: &mut Command) {
+        if self.version != Version::V0 {
+            command.env("GIT_PROTOCOL", format!("version={}", self.version.number()));
+        }
     }
 
     fn program(&self) -> Program {
@@ -108,6 +115,7 @@ impl Ssh<'_> {
         args.push(self.url.host.clone());
         let mut command = program.command(&args);
         prepare(&mut command);
+        self.request_version(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         match command.status() {
             Ok(status) if status.success() => Ok(Variant::OpenSsh),

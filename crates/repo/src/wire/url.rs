@@ -107,7 +107,9 @@ impl Url {
         if matches!(self.scheme, Scheme::Http(_) | Scheme::Helper(_)) {
             return Ok(());
         }
-        if self.path.is_empty() {
+        // `host:` means the server's own default, which may be one fixed repository.
+        let is_short = self.scheme == Scheme::Ssh && !has_scheme(self.text.as_bstr());
+        if self.path.is_empty() && !is_short {
             return refuse("no path specified; see 'git help pull' for valid url syntax".into());
         }
         if self.scheme == Scheme::Git && self.text.contains(&b'\n') {
@@ -239,6 +241,15 @@ pub fn without_credentials(text: &BStr) -> BString {
         Some(at) => [scheme, b"://", &rest[at + 1..]].concat().into(),
         None => text.into(),
     }
+}
+
+/// Returns a URL with `<redacted>` in the place of its password; `None` if it has no password.
+pub(super) fn with_redacted_password(text: &BStr) -> Option<BString> {
+    let (scheme, rest) = scheme_of(text)?;
+    let end = rest.find_byte(b'/').unwrap_or(rest.len());
+    let at = rest[..end].rfind_byte(b'@')?;
+    let colon = rest[..at].find_byte(b':')?;
+    Some([scheme, b"://", &rest[..=colon], b"<redacted>", &rest[at..]].concat().into())
 }
 
 /// Replaces the longest prefix for which there is a `url.<base>.insteadOf`.

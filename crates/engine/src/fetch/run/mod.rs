@@ -170,6 +170,9 @@ impl<'a> Fetch<'a> {
             }
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
+        if self.context.repo.head().is_ok_and(|head| head.branch().is_some()) {
+            local.symbolic.insert("HEAD".into());
+        }
         // The refs are sorted, so the map is built without searches.
         local.values = values.into_iter().collect();
         Ok(())

@@ -231,9 +231,11 @@ fn apply(credential: &mut Credential, choices: &Choices) -> Result<(), KeeperErr
     if credential.username.is_none() {
         credential.username.clone_from(&choices.username);
     }
-    if !choices.uses_path {
+    // A path from a helper, which comes later, is kept.
+    if !choices.uses_path && !credential.is_configured {
         credential.path = None;
     }
+    credential.is_configured = true;
     Ok(())
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Credential {
     /// True if the helper wants to continue after the server's next response.
     pub(super) is_multistage: bool,
     helpers_can: Capabilities,
+    /// The settings were applied.
+    is_configured: bool,
     is_approved: bool,
 }
 

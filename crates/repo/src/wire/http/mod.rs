@@ -53,6 +53,10 @@ pub(super) struct Setup<'a> {
     pub(super) messages: MessageSink,
     pub(super) family: AddressFamily,
     pub(super) interrupt: Option<Arc<AtomicBool>>,
+    /// The number of `-v` options, or, negative, of `-q` options.
+    pub(super) verbosity: i32,
+    /// `remote.<name>.proxy`, which overrides `http.proxy`.
+    pub(super) proxy: Option<BString>,
 }
 
 impl Setup<'_> {
@@ -61,7 +65,10 @@ impl Setup<'_> {
             let reason = "URL rejected: Malformed input to a URL function".into();
             HttpError::Access { url: url.to_owned(), reason }
         })?;
-        let settings = Settings::load(self.config, self.env, &address)?;
+        let mut settings = Settings::load(self.config, self.env, &address)?;
+        if self.proxy.is_some() {
+            settings.proxy.clone_from(&self.proxy);
+        }
         let keeper =
             Keeper::new(self.config, self.env, self.dir.to_owned(), self.messages, self.interrupt.clone());
         let is_allowed = |scheme: &str| policy::check(self.config, self.env, scheme.into()).is_ok();
@@ -109,13 +116,18 @@ pub(super) fn connect(setup: &Setup<'_>, url: &BStr, version: Version) -> Result
         match redirected_base(&asked, &address, &tail) {
             Ok(new) => {
                 base = new;
-                session.messages.print([format!("warning: redirecting to {}", base.without_user())]);
+                if setup.verbosity >= 0 {
+                    session.messages.print([format!("warning: redirecting to {}", base.without_user())]);
+                }
             }
             Err(error) if head.status < 300 => return Err(error.into()),
             Err(_) => {}
         }
     }
     let shown = base.without_user();
+    if head.status >= 300 {
+        session.show_text(&head);
+    }
     match head.status {
         200..=299 => {}
         404 | 410 => return Err(HttpError::NotFound(shown).into()),

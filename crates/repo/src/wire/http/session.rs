@@ -137,6 +137,7 @@ impl Session {
                 401 => {
                     attempts += 1;
                     if attempts > MAX_ATTEMPTS || !self.authenticate(&head, &request)? {
+                        self.show_text(&head);
                         return Err(HttpError::Authentication(self.shown(&request)));
                     }
                 }
@@ -284,7 +285,8 @@ impl Session {
         server: Address,
         conversation: Conversation,
     ) -> Head {
-        for cookie in head.all("set-cookie") {
+        // As in curl, cookies count only if a file for them is configured.
+        for cookie in head.all("set-cookie").filter(|_| self.settings.keeps_cookies) {
             self.jar.take(cookie, &request.address);
         }
         self.connection = Some((server, conversation));
@@ -376,6 +378,25 @@ impl Session {
         };
         let stream = stream::secure(stream, request.address.host_name(), &config)?;
         Ok(Connected::Tunnel(Conversation::new(stream)))
+    }
+
+    /// Prints the body of a response that refuses a request, if it is plain text: it is the
+    /// server's explanation. Control characters, which could change the terminal, are replaced.
+    pub(super) fn show_text(&mut self, head: &Head) {
+        const LIMIT: u64 = 64 << 10;
+        let is_text =
+            |text: &[u8]| text.split_str(";").next().is_some_and(|kind| kind.trim() == b"text/plain");
+        if !head.get("content-type").is_some_and(|kind| is_text(kind)) {
+            return;
+        }
+        let mut body = Vec::new();
+        // The status is the error to report, even if the body cannot be read.
+        let _ = self.take(LIMIT).read_to_end(&mut body);
+        let clean = |letter: char| if letter.is_control() && letter != '\t' { '?' } else { letter };
+        let body = body.to_str_lossy();
+        let lines = body.trim().lines();
+        self.messages
+            .print(lines.map(|line| format!("remote: {}", line.chars().map(clean).collect::<String>())));
     }
 
     /// Skips the rest of the response, if it is short, so that the connection can be reused.

@@ -45,6 +45,8 @@ pub(super) struct Settings {
     pub(super) user_agent: BString,
     /// `http.proxy`: empty for a direct connection, `None` for the proxy of the environment.
     pub(super) proxy: Option<BString>,
+    /// `http.cookieFile` is set. An empty one keeps received cookies in memory.
+    pub(super) keeps_cookies: bool,
     pub(super) cookie_file: Option<PathBuf>,
     pub(super) saves_cookies: bool,
     pub(super) low_speed: Option<(u64, Duration)>,
@@ -94,7 +96,9 @@ impl Settings {
                 b"extraheader" => settings.extra_headers.push(text.to_owned()),
                 b"useragent" => settings.user_agent = text.to_owned(),
                 b"proxy" => settings.proxy = Some(text.to_owned()),
-                b"cookiefile" => settings.cookie_file = path()?,
+                b"cookiefile" => {
+                    (settings.keeps_cookies, settings.cookie_file) = (true, path()?);
+                }
                 b"savecookies" => settings.saves_cookies = boolean()?,
                 b"lowspeedlimit" => low_limit = number()?,
                 b"lowspeedtime" => low_time = number()?,
@@ -134,6 +138,7 @@ impl Settings {
             // Servers recognize Git by this prefix.
             user_agent: concat!("git/sapwood-", env!("CARGO_PKG_VERSION")).into(),
             proxy: None,
+            keeps_cookies: false,
             cookie_file: None,
             saves_cookies: false,
             low_speed: None,
