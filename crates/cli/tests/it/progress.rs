@@ -220,3 +220,18 @@ fn a_background_job_shows_only_the_end() {
     let has_bash = Command::new("bash").arg("--version").output().is_ok();
     assert!(!has_bash || screen.contains_str("On branch main"), "{screen}");
 }
+
+/// A clone counts the files that it wrote while objects arrived, and the link that it wrote after.
+#[test]
+fn a_clone_counts_all_files() {
+    let sandbox = Sandbox::new();
+    let repo = make(&sandbox);
+    repo.symlink("dir-0", "link");
+    repo.commit("two");
+    for (name, options) in [("local", &[][..]), ("packed", &["--no-local"])] {
+        let directory = format!("../{name}");
+        let args = [&["clone", "--progress"], options, &[".", &directory]].concat();
+        let shown = elsewhere(&repo, &args);
+        assert!(shown.contains_str("Updating files: 100% (301/301), done."), "{name}: {shown}");
+    }
+}

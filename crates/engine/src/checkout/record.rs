@@ -31,6 +31,9 @@ pub fn record(plan: Plan, report: &Report) -> Index {
             Outcome::Written(stat) | Outcome::Collided(Some(stat)) => {
                 entry.stat = index_stat(stat);
                 entry.flags.insert(Flags::UPTODATE);
+                if report.assumes_unchanged {
+                    entry.flags.insert(Flags::ASSUME_VALID);
+                }
             }
             Outcome::Kept => {}
             Outcome::Collided(None)

@@ -110,6 +110,7 @@ fn fill(
         let (worktree, index) = transaction.worktree_and_index();
         staged.adopt(worktree, index)
     });
+    transaction.policy.written_ahead = adopted;
     let filled = transaction.fill(&options, resumable).map_err(|failure| match failure {
         // A path no worktree may have: it has been named.
         Failure::Reported(_) => Failure::fatal(UNFILLED),

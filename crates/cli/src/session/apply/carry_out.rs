@@ -107,7 +107,8 @@ impl Transaction<'_> {
         if let Some(submodules) = &submodules {
             submodules.remove_worktrees(&plan, self.policy.force_on_submodules)?;
         }
-        let total = plan.writes.len() + plan.removals.len();
+        let ahead = self.policy.written_ahead;
+        let total = ahead + plan.writes.len() + plan.removals.len();
         let progress =
             Progress::new("Updating files", self.policy.progress, self.session.settings.progress_delay);
         let filtered: OnceLock<Progress> = OnceLock::new();
@@ -128,7 +129,7 @@ impl Transaction<'_> {
             workers: self.session.settings.workers,
             threshold: self.session.settings.threshold,
             interrupt: self.session.invocation.interrupt.flag(),
-            progress: &|done, total| progress.update(done, total),
+            progress: &|done, total| progress.update(ahead + done, ahead + total),
             big_file_threshold: self.session.settings.big_file_threshold,
             symlinks: self.session.settings.symlinks,
             links: self.policy.links,

@@ -72,6 +72,8 @@ pub(crate) struct Policy<'a> {
     links: Links,
     /// True to show `Updating files`.
     pub(crate) progress: bool,
+    /// The number of files that a clone wrote while objects arrived. `Updating files` counts them.
+    pub(crate) written_ahead: usize,
     /// The source of the files, passed to long-running filters.
     pub(crate) metadata: Metadata,
     /// The moment at which process filters may deliver files.
@@ -179,6 +181,7 @@ impl Policy<'_> {
             merges: false,
             links: Links::TakePlace,
             progress: false,
+            written_ahead: 0,
             metadata: Metadata::default(),
             delays: Delays::Offered,
             attributes: Attributes::default(),

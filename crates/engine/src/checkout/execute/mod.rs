@@ -176,6 +176,7 @@ pub fn execute(
     let (plan, lead) = (cleared.plan(), cleared.lead());
     let converter = attributes::converter(repo, plan, options.attributes)?;
     let converter = converter.with_metadata(options.metadata.clone());
+    let assumes_unchanged = repo.config_bool("core.ignoreStat")?.unwrap_or(false);
     let run = Run {
         repo,
         converter: &converter,
@@ -206,5 +207,5 @@ pub fn execute(
     let interrupted = run.interrupted();
     let filter_failed = run.filter_failed.load(Ordering::Relaxed);
     let messages = round::into_inner(run.messages);
-    Ok(Report { removals, writes, messages, filter_failed, interrupted })
+    Ok(Report { removals, writes, messages, filter_failed, interrupted, assumes_unchanged })
 }

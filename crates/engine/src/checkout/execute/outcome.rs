@@ -120,6 +120,8 @@ pub struct Report {
     /// True if the run stopped early: the interrupt flag was set, or [`Report::fatal`] returns an
     /// error.
     pub interrupted: bool,
+    /// True if written entries are marked as assumed unchanged (`core.ignoreStat`).
+    pub assumes_unchanged: bool,
 }
 
 impl Report {

@@ -76,6 +76,7 @@ impl Pipeline {
         let is_plain = is("sapwood.pipelinedClone", true)?
             && !is("core.sparseCheckout", false)?
             && !is("core.ignoreCase", false)?
+            && !is("core.ignoreStat", false)?
             && git_dir == work_tree.join(".git")
             && gives_same_group(git_dir, work_tree);
         if !is_plain {
