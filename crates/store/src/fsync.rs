@@ -8,7 +8,7 @@
 
 use std::{io, path::Path};
 
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use sys::File;
 
 bitflags::bitflags! {
@@ -40,6 +40,9 @@ bitflags::bitflags! {
         const ADDED = Self::COMMITTED.bits() | Self::INDEX.bits();
     }
 }
+
+/// Git's warning about `core.fsyncObjectFiles`. It comes before an error about its value.
+pub const OBJECT_FILES_ARE_DEPRECATED: &str = "core.fsyncObjectFiles is deprecated; use core.fsync instead";
 
 /// Git's default outside Windows. The manual calls it `committed,-loose-object`, but Git syncs
 /// packs and files derived from them, and neither loose objects nor refs.
@@ -77,6 +80,9 @@ pub struct Fsync {
     pub components: Components,
     /// The method.
     pub method: Method,
+    /// `core.fsyncObjectFiles`: loose objects are synced, each for itself, even if `components`
+    /// does not contain them.
+    pub object_files: bool,
     /// `GIT_TEST_FSYNC=0`: nothing is synced, whatever the other fields contain.
     pub disabled: bool,
     /// True if `core.fsync` or `core.fsyncObjectFiles` is set.
@@ -85,11 +91,46 @@ pub struct Fsync {
 
 impl Default for Fsync {
     fn default() -> Self {
-        Fsync { components: DEFAULT, method: Method::Fsync, disabled: false, explicit: false }
+        Fsync {
+            components: DEFAULT,
+            method: Method::Fsync,
+            object_files: false,
+            disabled: false,
+            explicit: false,
+        }
     }
 }
 
+/// The settings of the policy, as they are configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configured {
+    /// All values of `core.fsync`, in order.
+    pub components: Vec<BString>,
+    /// All values of `core.fsyncMethod`, in order.
+    pub methods: Vec<BString>,
+    /// `core.fsyncObjectFiles`
+    pub object_files: Option<bool>,
+    /// `GIT_TEST_FSYNC`
+    pub is_on: Option<bool>,
+}
+
 impl Fsync {
+    /// Returns the policy that these settings make, and Git's warnings about them.
+    pub fn of(configured: &Configured) -> (Fsync, Vec<String>) {
+        let mut fsync = Fsync { disabled: configured.is_on == Some(false), ..Fsync::default() };
+        let mut warnings = Vec::new();
+        for value in &configured.components {
+            warnings.extend(fsync.set_components(value.as_bstr()));
+        }
+        for value in &configured.methods {
+            warnings.extend(fsync.set_method(value.as_bstr()));
+        }
+        if let Some(value) = configured.object_files {
+            fsync.set_object_files(value);
+        }
+        (fsync, warnings)
+    }
+
     /// Returns the policy of a command that records a user's work (`add`, `commit`, `stash`):
     /// unless the user chose components, all of them are hardened.
     #[must_use]
@@ -152,18 +193,25 @@ impl Fsync {
     }
 
     /// Sets `core.fsyncObjectFiles`, the older setting: `true` hardens loose objects even if
-    /// `core.fsync` does not. Call it after [`Fsync::set_components`]. Returns Git's warning.
-    pub fn set_object_files(&mut self, value: bool) -> String {
+    /// `core.fsync` does not.
+    fn set_object_files(&mut self, value: bool) {
         self.explicit = true;
-        if value {
-            self.components |= Components::LOOSE_OBJECT;
-        }
-        "core.fsyncObjectFiles is deprecated; use core.fsync instead".to_owned()
+        self.object_files = value;
     }
 
     /// Returns true if files of this component are synced.
     pub fn hardens(&self, component: Components) -> bool {
-        !self.disabled && self.components.intersects(component)
+        let is_named = self.components.intersects(component);
+        !self.disabled && (is_named || self.object_files && component.intersects(Components::LOOSE_OBJECT))
+    }
+
+    /// Returns true if loose objects are written in a batch (`core.fsyncMethod=batch`): the user
+    /// chose that method, and `core.fsync` names loose objects.
+    pub(crate) fn batches(&self) -> bool {
+        self.explicit
+            && !self.disabled
+            && self.method == Method::Batch
+            && self.components.intersects(Components::LOOSE_OBJECT)
     }
 
     /// Syncs a file's content if its component is hardened.
@@ -234,6 +282,9 @@ mod tests {
         assert!(!fsync.hardens(Components::LOOSE_OBJECT));
         fsync.set_object_files(true);
         assert!(fsync.hardens(Components::LOOSE_OBJECT));
+        assert!(!fsync.batches(), "core.fsync does not name loose objects");
+        fsync.set_components("loose-object".into());
+        assert!(fsync.batches());
         fsync.disabled = true;
         assert!(!fsync.hardens(Components::PACK));
     }

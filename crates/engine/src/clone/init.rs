@@ -28,11 +28,13 @@ pub struct Options<'a> {
     /// The directory of templates, and the path as messages name it.
     pub template: Option<(&'a Path, &'a Path)>,
     pub open: &'a repo::OpenOptions,
+    /// The sync policy.
+    pub fsync: &'a store::Fsync,
 }
 
 /// Creates the repository. Returns its Git directory, without symbolic links.
 pub fn create(options: &Options<'_>) -> Result<PathBuf, skeleton::Error> {
-    let Options { directory, bare, branch, template, open } = *options;
+    let Options { directory, bare, branch, template, open, fsync } = *options;
     let failed = |source| skeleton::Error::Io { what: "mkdir", path: directory.to_owned(), source };
     by_path::create_dir_all(directory).map_err(failed)?;
     let directory = by_path::canonical(directory).map_err(failed)?;
@@ -46,7 +48,7 @@ pub fn create(options: &Options<'_>) -> Result<PathBuf, skeleton::Error> {
         config: &[],
         open,
         purpose: Purpose::Init { branch },
-        fsync: &store::Fsync::default(),
+        fsync,
         shared: SharedRepository::Umask,
     };
     let assembly = wanted.assembly();

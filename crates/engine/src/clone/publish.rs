@@ -195,14 +195,20 @@ pub(super) fn refs_options(
     })
 }
 
-/// Reads `core.fsync` and `core.fsyncMethod`.
-pub(super) fn sync_policy(repo: &repo::Repository) -> store::Fsync {
-    let mut fsync = store::Fsync::default();
-    if let Some(value) = repo.config_str("core.fsync") {
-        fsync.set_components(value.as_bstr());
+/// Reads `core.fsync`, `core.fsyncMethod`, `core.fsyncObjectFiles` and `GIT_TEST_FSYNC`.
+pub(super) fn sync_policy(
+    repo: &repo::Repository,
+    events: &dyn Fn(Event<'_>),
+) -> Result<store::Fsync, repo::Error> {
+    if repo.config_value("core.fsyncObjectFiles").is_some() {
+        events(Event::Warning(store::OBJECT_FILES_ARE_DEPRECATED));
     }
-    if let Some(value) = repo.config_str("core.fsyncMethod") {
-        fsync.set_method(value.as_bstr());
-    }
-    fsync
+    let (fsync, warnings) = store::Fsync::of(&store::ConfiguredFsync {
+        components: repo.config_all("core.fsync"),
+        methods: repo.config_all("core.fsyncMethod"),
+        object_files: repo.config_bool("core.fsyncObjectFiles")?,
+        is_on: repo.env().boolean("GIT_TEST_FSYNC")?,
+    });
+    warnings.iter().for_each(|warning| events(Event::Warning(warning)));
+    Ok(fsync)
 }

@@ -89,6 +89,7 @@ impl Prepared {
         let made = self.make_skeleton(existed, outer.shared()?, junk, events)?;
         let repo = self.open(true)?;
         let shared = settings::shared(&repo)?;
+        let fsync = publish::sync_policy(&repo, events)?;
         check_interrupt(interrupt)?;
 
         let ref_options = self.ref_options(&repo)?;
@@ -114,7 +115,6 @@ impl Prepared {
         let rules =
             rules.map(|rules| if limits.filter.is_some() { Rules::strict(rules.hash()) } else { rules });
         let hash = channel.hash();
-        let fsync = publish::sync_policy(&repo);
         let filter = limits.filter.as_ref().map(|filter| filter.as_bstr());
         let filter = filter.or(self.options.filter.as_ref().map(Filter::expanded));
         let edits = self.config_edits(&repo, &ref_options, &selection, hash, filter);

@@ -9,7 +9,7 @@ use format::{Kind, ObjectId};
 use sys::by_path;
 
 use super::{Options, deflate::deflate, make_directory};
-use crate::{Components, Error, Method, temp_file::TempFile};
+use crate::{Components, Error, temp_file::TempFile};
 
 /// The number of attempts to create a directory that other processes remove.
 const ATTEMPTS: usize = 10;
@@ -43,8 +43,8 @@ impl StagedLoose {
         written.map_err(|source| Error::NotWritten { what: "unable to write loose object file", source })?;
         // In a batch, only the pages are written to the disk, whose cache is flushed once at the
         // end.
-        let is_handed_over = options.fsync.batches() && sys::request_writeback(file.file()).is_ok();
-        if !is_handed_over {
+        let is_in_batch = root != options.objects;
+        if !is_in_batch || !is_handed_over(file.file(), options) {
             let synced = options.fsync.file(Components::LOOSE_OBJECT, file.file());
             synced.map_err(|source| Error::NotSynced { path: file.path().to_owned(), source })?;
         }
@@ -71,6 +71,20 @@ impl StagedLoose {
             other => other,
         })?;
         Ok(dir)
+    }
+}
+
+/// Passes the content of an object in a batch to the disk. Returns false if that is not possible;
+/// warns if the system does not have the call.
+fn is_handed_over(file: &sys::File, options: &Options<'_>) -> bool {
+    match sys::request_writeback(file) {
+        Ok(()) => true,
+        Err(error) => {
+            if error.kind() == io::ErrorKind::Unsupported {
+                (options.warn)("core.fsyncMethod = batch is unsupported on this platform");
+            }
+            false
+        }
     }
 }
 
@@ -167,13 +181,5 @@ impl Options<'_> {
             // The calls that write the object will report this error.
             _ => Ok(()),
         }
-    }
-}
-
-impl crate::Fsync {
-    /// Returns true if loose objects are written in a batch (`core.fsyncMethod=batch`), because the
-    /// user chose that method and hardened loose objects.
-    pub(super) fn batches(&self) -> bool {
-        self.explicit && self.method == Method::Batch && self.hardens(Components::LOOSE_OBJECT)
     }
 }

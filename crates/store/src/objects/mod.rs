@@ -31,7 +31,7 @@ const PIECE: usize = 64 << 10;
 /// `sapwood.packOnAdd`: the number of new objects from which a command writes a pack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PackOnAdd {
-    /// 32 objects. With `core.fsyncMethod=batch`, never: the user chose another method.
+    /// 32 objects, or 8 with `core.fsyncMethod=batch`.
     #[default]
     Auto,
     /// Always loose objects.
@@ -45,10 +45,15 @@ pub enum PackOnAdd {
 /// the packs, which accumulate and slow down every later lookup.
 const PACK_FROM: usize = 32;
 
+/// A user who chose `core.fsyncMethod=batch` wants few flushes for any number of objects. A batch
+/// flushes once for the objects, but once for each of their directories too, of which there are
+/// nearly as many as objects.
+const PACK_FROM_IN_BATCH: usize = 8;
+
 impl PackOnAdd {
     fn threshold(self, is_batch: bool) -> Option<usize> {
         match self {
-            PackOnAdd::Auto if is_batch => None,
+            PackOnAdd::Auto if is_batch => Some(PACK_FROM_IN_BATCH),
             PackOnAdd::Auto => Some(PACK_FROM),
             PackOnAdd::Never => None,
             PackOnAdd::From(number) => Some(number),
@@ -83,6 +88,8 @@ pub struct Options<'a> {
     pub promised: bool,
     /// The sync policy.
     pub fsync: &'a Fsync,
+    /// Prints a warning.
+    pub warn: fn(&str),
 }
 
 impl<'a> Options<'a> {
@@ -100,6 +107,7 @@ impl<'a> Options<'a> {
             fold_above: None,
             promised: false,
             fsync,
+            warn: |_| {},
         }
     }
 }

@@ -181,7 +181,8 @@ impl<'a> Transaction<'a> {
         for pack in open.into_iter().chain(mem::take(&mut state.idle)) {
             packs.extend(pack.complete(&options)?);
         }
-        if !state.waiting.is_empty() && options.fsync.batches() && state.batch.is_none() {
+        // A single object needs one flush in any case.
+        if state.waiting.len() > 1 && options.fsync.batches() && state.batch.is_none() {
             state.batch = Some(TempDirectory::create(&options)?);
         }
         let has_packs = !packs.is_empty();

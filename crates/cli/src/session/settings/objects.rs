@@ -7,7 +7,7 @@ use store::{
     objects::{DEFAULT_LEVEL, Options, PackOnAdd},
 };
 
-use crate::term::failure::Failure;
+use crate::term::{console, failure::Failure};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
@@ -59,6 +59,7 @@ impl Settings {
             pack_size_limit: self.pack_size_limit,
             reverse_index: self.reverse_index,
             fold_above: self.fold_above,
+            warn: |warning| console::warning(warning),
             ..Options::new(objects, fsync)
         }
     }

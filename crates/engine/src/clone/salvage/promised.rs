@@ -45,7 +45,7 @@ pub(in crate::clone) fn keep_promised(
         objects: repo.objects_dir(),
         hash: repo.hash(),
         shared: settings::shared(repo)?,
-        fsync: &publish::sync_policy(repo),
+        fsync: &publish::sync_policy(repo, &|_| {})?,
     };
     let promisor = Some(Vec::new());
     match crate::indexing::salvage(&path, target, &pack_settings.finish(), promisor, &options) {

@@ -174,7 +174,7 @@ fn a_batch_goes_through_a_temporary_directory() {
     let objects = repo.join(".git/objects");
     let mut fsync = Fsync { method: Method::Batch, ..Fsync::default() };
     fsync.set_components("loose-object".into());
-    let options = Options::new(&objects, &fsync);
+    let options = Options { pack_on_add: PackOnAdd::Never, ..Options::new(&objects, &fsync) };
     let transaction = Transaction::new(options);
     for number in 1..49 {
         let content = content(number);
@@ -189,6 +189,31 @@ fn a_batch_goes_through_a_temporary_directory() {
     let left = by_path::list(&objects).expect("readable");
     assert!(left.iter().all(|(name, _)| !name.to_string_lossy().starts_with("tmp_")));
     assert_readable(&repo, 1..49);
+}
+
+#[test]
+fn a_batch_of_many_objects_becomes_a_pack() {
+    let sandbox = testkit::Sandbox::new();
+    let repo = sandbox.init("repo");
+    let objects = repo.join(".git/objects");
+    let mut fsync = Fsync { method: Method::Batch, ..Fsync::default() };
+    fsync.set_components("loose-object".into());
+    let mut stored = 0;
+    for (count, is_packed) in [(1, false), (7, false), (8, true), (40, true)] {
+        let before = (packs(&objects), files(&objects).len());
+        let transaction = Transaction::new(Options::new(&objects, &fsync));
+        for number in stored..stored + count {
+            let content = content(number);
+            transaction.write(&named(&content), Kind::Blob, &content).expect("staged");
+        }
+        transaction.publish().expect("published");
+        let made = (packs(&objects) - before.0, files(&objects).len() - before.1);
+        let files_of_pack = 3;
+        let expected = if is_packed { (1, files_of_pack) } else { (0, count) };
+        assert_eq!(made, expected, "{count} objects");
+        stored += count;
+    }
+    assert_readable(&repo, 0..stored);
 }
 
 #[test]
