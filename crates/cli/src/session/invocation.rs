@@ -13,7 +13,7 @@ use bstr::{BString, ByteSlice};
 use sys::{UserPath, by_path::uninterrupted};
 
 use crate::{
-    session::{profile::Profile, trace},
+    session::{profile::Profile, settings::rules, trace},
     term::{
         console::{self, text},
         failure::Failure,
@@ -88,7 +88,11 @@ impl Invocation {
         env: HashMap<OsString, OsString>,
     ) -> Result<Invocation, Failure> {
         let mut args = args.map(|arg| BString::from(arg.into_vec()));
-        let started_in = current_directory()?;
+        // A directory that was deleted matters only if no `-C` leads elsewhere.
+        let (started_in, mut lost) = match current_directory() {
+            Ok(dir) => (dir, None),
+            Err(failure) => (PathBuf::new(), Some(failure)),
+        };
         let mut run = Invocation {
             program,
             command: BString::default(),
@@ -162,6 +166,9 @@ impl Invocation {
                 b"-C" => {
                     let dir = value("no directory given for '-C' option")?;
                     if !dir.is_empty() {
+                        if dir.starts_with(b"/") {
+                            lost = None;
+                        }
                         let place = UserPath::new(&dir).resolve(&run.cwd).map_err(Into::into);
                         let seen = |place: PathBuf| {
                             // Only a user who may change to a directory can see the entries in it.
@@ -179,6 +186,12 @@ impl Invocation {
             if !run.command.is_empty() {
                 break;
             }
+        }
+        if let Some(failure) = lost {
+            return Err(failure);
+        }
+        if run.started_in.as_os_str().is_empty() {
+            run.started_in.clone_from(&run.cwd);
         }
         run.args = args.collect();
         if run.bare {
@@ -324,7 +337,7 @@ impl Invocation {
     }
 
     /// Opens the repository if one exists. The arguments are not examined.
-    pub(crate) fn open_any(&self) -> Result<Place, repo::Error> {
+    pub(crate) fn open_any(&self) -> Result<Place, Failure> {
         if let Some(repo) = self.opened.take() {
             trace_discovery(&repo);
             return Ok(Place::Repository(Box::new(repo)));
@@ -334,19 +347,21 @@ impl Invocation {
         }
         match repo::Repository::open(&self.outside()) {
             Ok(repo) => {
+                rules::IN_REPOSITORIES.check_variables(&self.env)?;
                 trace_discovery(&repo);
                 Ok(Place::Repository(Box::new(repo)))
             }
             Err(error) if error.is_outside() => {
-                repo::StandaloneConfig::load(&self.outside()).map(Place::Outside)
+                Ok(Place::Outside(repo::StandaloneConfig::load(&self.outside())?))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Like the first call of [`Invocation::open`], without messages and trace.
     pub(crate) fn look_for_repository(&self) -> Result<repo::Repository, Failure> {
         let repo = repo::Repository::open(&self.outside()).map_err(|error| self.unmounted(error))?;
+        rules::IN_REPOSITORIES.check_variables(&self.env)?;
         if self.args.iter().any(may_name_an_entry) {
             let read = store::index::ReadOptions::default();
             // A command that needs the index reports its errors itself.

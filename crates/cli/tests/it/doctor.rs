@@ -327,6 +327,11 @@ fn objects_and_settings() {
         assert!(shell.success(), "{command}");
     }
     assert!(Doctor::of(&repo).findings().is_empty());
+    // The suggested value overrides one of the user's, and neither program warns of it.
+    repo.git(&["config", "--global", "core.fsync", "all"]);
+    assert!(Doctor::of(&repo).findings().is_empty());
+    assert_eq!(repo.git(&["status", "-s"]).stderr, "");
+    assert_eq!(repo.run(SAPWOOD.as_ref(), &["status", "-s"]).stderr, "");
 }
 
 /// A copied worktree has other times than the index, and `sapwood adopt` fixes that.

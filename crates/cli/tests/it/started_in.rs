@@ -62,3 +62,25 @@ fn it_stays() {
         }
     }
 }
+
+/// `-C` with an absolute path needs no current directory.
+#[test]
+fn a_deleted_directory() {
+    let sandbox = testkit::Sandbox::new();
+    let repo = sandbox.init("repo");
+    with_and_without_a_directory(&repo);
+    let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+    let script = "mkdir gone && cd gone && rmdir ../gone && \"$P\" -C \"$R\" -C d rev-parse --show-prefix";
+    let answers = [git.as_str(), SAPWOOD].map(|program| {
+        let mut shell = repo.command("sh".as_ref());
+        let output = shell.args(["-c", script]).env("P", program).env("R", &repo.path).output();
+        let output = output.expect("a shell");
+        (output.status.code(), output.stdout)
+    });
+    assert_eq!(answers[0], (Some(0), b"d/\n".to_vec()));
+    assert_eq!(answers[0], answers[1]);
+    let script = "mkdir gone && cd gone && rmdir ../gone && \"$P\" status";
+    let mut shell = repo.command("sh".as_ref());
+    let output = shell.args(["-c", script]).env("P", SAPWOOD).output().expect("a shell");
+    assert_eq!(output.status.code(), Some(128));
+}

@@ -10,7 +10,10 @@ use engine::{
     switch::{ResetReason, state},
     untracked::{self, Directories, Excludes, Ignored, Nested},
 };
-use format::{ObjectId, index::Index};
+use format::{
+    ObjectId,
+    index::{Index, Stage},
+};
 use repo::{Repository, convert::Metadata};
 use store::refs::Expected;
 
@@ -70,6 +73,7 @@ impl<'a> Push<'a> {
         let top = self.repo.work_tree().ok_or_else(Failure::no_worktree)?;
         let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
         self.match_paths(&transaction.index)?;
+        refuse_conflicts(&transaction.index)?;
         let Some(head) = Head::read(self.repo)? else {
             // Git has refreshed the index at this point.
             transaction.finish(Recorded::Yes)?;
@@ -318,4 +322,13 @@ fn matches_head(index: &Index, changes: &Changes) -> bool {
         entry.map(|entry| stash::Content { mode: entry.mode, oid: entry.oid }) == changed.head
     };
     changes.untracked.is_empty() && changes.paths.iter().all(is_same)
+}
+
+/// Lists the unmerged paths and returns Git's error about them, if there are any.
+fn refuse_conflicts(index: &Index) -> Result<(), Failure> {
+    let unmerged = index.entries().iter().filter(|entry| entry.stage != Stage::Normal);
+    let mut paths: Vec<&BStr> = unmerged.map(|entry| index.path(entry)).collect();
+    paths.dedup();
+    paths.iter().for_each(|path| console::out(text!(path, ": needs merge")));
+    if paths.is_empty() { Ok(()) } else { Err(Failure::error("could not write index")) }
 }

@@ -315,7 +315,7 @@ fn settings(facts: &Facts, index: &IndexFacts) -> Vec<Finding> {
     }
     if let Some(value) = settings.synced.last() {
         let message = format!("core.fsync={value}: commands wait for the disk");
-        found.push(slow("fsync", message, "git config core.fsync default"));
+        found.push(slow("fsync", message, "git config core.fsync ''"));
     }
     for filter in &settings.slow_filters {
         let message = format!("filter.{filter} has no 'process': a program is started for each file");

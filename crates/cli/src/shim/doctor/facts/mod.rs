@@ -51,7 +51,7 @@ pub(super) struct Settings {
     pub(super) loads_alone: bool,
     /// `index.skipHash`
     pub(super) skips_hash: bool,
-    /// Values of `core.fsync` that make common commands wait for the disk.
+    /// The value of `core.fsync`, if it makes common commands wait for the disk.
     pub(super) synced: Vec<String>,
     /// Filters with `smudge` or `clean` and without `process`.
     pub(super) slow_filters: Vec<String>,
@@ -130,7 +130,7 @@ impl Settings {
     fn read(repo: &Repository) -> Settings {
         let is = |key: &str, value: bool| repo.config_bool(key).is_ok_and(|found| found == Some(value));
         const WAITING: &[&str] = &["all", "committed", "added", "index", "reference", "loose-object"];
-        let synced = repo.config_all("core.fsync");
+        let synced = repo.config_str("core.fsync");
         let waits = |value: &&bstr::BString| {
             value
                 .split(|byte| b", ".contains(byte))
