@@ -11,7 +11,9 @@ use format::ObjectId;
 
 use gix_commitgraph::Graph;
 
-use crate::{Error, RefError, Repository, gitoxide, objects::Reader};
+use sys::by_path;
+
+use crate::{Error, FormatError, RefError, Repository, gitoxide, objects::Reader};
 
 /// The number of left-behind commits that Git lists.
 const ORPHAN_CUTOFF: usize = 4;
@@ -27,12 +29,22 @@ pub struct LeftBehind {
 }
 
 impl Repository {
+    /// Returns an error if the repository has grafts, which walks of history would have to follow.
+    pub fn check_grafts(&self) -> Result<(), Error> {
+        let file = self.common_dir().join("info/grafts");
+        match by_path::stat(&file) {
+            Ok(Some(_)) => Err(FormatError::Grafts(file).into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts the commits in `left...right`: (only left, only right). Uses the commit-graph if
     /// there is one.
     pub fn ahead_behind(&self, left: ObjectId, right: ObjectId) -> Result<(usize, usize), Error> {
         if left == right {
             return Ok((0, 0));
         }
+        self.check_grafts()?;
         let mut walk = Walk::new(self, |marks| marks & BOTH != BOTH);
         walk.paint(left, LEFT)?;
         walk.paint(right, RIGHT)?;
@@ -46,6 +58,7 @@ impl Repository {
         if from.contains(&tip) {
             return Ok(true);
         }
+        self.check_grafts()?;
         let mut walk = Walk::new(self, |marks| marks == LEFT);
         walk.paint(tip, LEFT)?;
         for id in from {
@@ -61,6 +74,7 @@ impl Repository {
         if left == right {
             return Ok(vec![left]);
         }
+        self.check_grafts()?;
         let mut walk = Walk::new(self, |marks| marks & BOTH != BOTH);
         walk.paint(left, LEFT)?;
         walk.paint(right, RIGHT)?;
@@ -86,6 +100,7 @@ impl Repository {
     /// Returns the commits that are reachable from `tips`, but not from `not`, youngest first. Tags
     /// are followed; objects that do not lead to a commit are ignored.
     pub fn commits_only_in(&self, tips: &[ObjectId], not: &[ObjectId]) -> Result<Vec<ObjectId>, Error> {
+        self.check_grafts()?;
         let mut walk = Walk::new(self, |marks| marks == LEFT);
         for (ids, mark) in [(tips, LEFT), (not, RIGHT)] {
             for id in ids {
@@ -100,6 +115,7 @@ impl Repository {
 
     /// Returns the commits that are reachable from `old`, but from no ref and not from `new`.
     pub fn left_behind(&self, old: ObjectId, new: Option<ObjectId>) -> Result<LeftBehind, Error> {
+        self.check_grafts()?;
         let mut walk = Walk::new(self, |marks| marks & RIGHT == 0);
         walk.paint(old, LEFT)?;
         for (name, id) in self.refs("refs/")? {

@@ -14,6 +14,7 @@ impl Repository {
         bases: &[ObjectId],
         tips: &HashSet<ObjectId>,
     ) -> Result<HashSet<ObjectId>, Error> {
+        self.check_grafts()?;
         let graph = self.commit_graph();
         let generation = |id: &ObjectId| {
             let graph = graph?;

@@ -343,10 +343,14 @@ impl Repository {
         if n == 0 {
             return Ok(Some(commit));
         }
+        self.check_grafts()?;
         Ok(self.read_commit(&commit)?.parents.get(n - 1).copied())
     }
 
     fn nth_ancestor(&self, commit: ObjectId, n: usize) -> Result<Option<ObjectId>, Error> {
+        if n > 0 {
+            self.check_grafts()?;
+        }
         let mut commit = commit;
         for _ in 0..n {
             match self.read_commit(&commit)?.parents.first() {

@@ -3,6 +3,7 @@
 use bstr::BStr;
 
 use self::record::Command;
+pub(crate) use crate::session::settings::rules;
 use crate::{
     session::invocation::Invocation,
     term::{
@@ -51,7 +52,6 @@ pub(crate) mod record;
 mod reset;
 mod rev_parse;
 mod rm;
-pub(crate) mod rules;
 mod scan_messages;
 mod show_ref;
 mod sparse_checkout;

@@ -9,7 +9,7 @@ use repo::{Repository, StandaloneConfig};
 
 use super::{
     reason::Reason,
-    rules::{Setting, Variable},
+    rules::{Setting, Unserved, Variable},
 };
 use crate::{
     session::{invocation::Invocation, settings::config::Config},
@@ -86,9 +86,13 @@ pub(crate) struct Command {
     /// The arguments that the shim resolves as revisions before it decides.
     pub(crate) revisions: Revisions,
     pub(crate) traits: Traits,
-    /// Settings that leave the command to the real Git.
+    /// Settings and variables that the command does not serve, however it was called. The variables
+    /// are checked before it runs; it checks the settings itself, once it has a configuration.
+    pub(crate) unserved: Unserved,
+    /// Settings that leave the command to the real Git only because of its messages, or because
+    /// Git refuses the value in words of its own.
     pub(crate) settings: &'static [&'static [Setting]],
-    /// Environment variables that leave the command to the real Git.
+    /// Environment variables that leave the command to the real Git in the same way.
     pub(crate) variables: &'static [&'static [Variable]],
     /// Checks of the command line alone.
     pub(crate) line: &'static [LineCheck],
@@ -160,6 +164,7 @@ impl Command {
         syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
         traits: Traits { outside: false, anywhere: false, plans_first: false, starts_no_program: false },
+        unserved: Unserved::NOTHING,
         settings: &[],
         variables: &[],
         line: &[],
@@ -235,6 +240,7 @@ impl Command {
     /// Runs the command, or the subcommand that the arguments name.
     pub(crate) fn start(&'static self, run: &Invocation) -> Result<u8, Failure> {
         let (leaf, args) = self.leaf(&run.args)?;
+        leaf.unserved.check_variables(&run.env)?;
         (leaf.run)(run, args)
     }
 

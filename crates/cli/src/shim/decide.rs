@@ -41,7 +41,7 @@ pub(super) fn decide(run: &mut Invocation, find_git: impl FnOnce() -> Option<Rea
         return first(candidate(Home::Outside(&outside)).reasons());
     }
     if command.traits.anywhere {
-        let place = run.open_any().map_err(|error| Reason::refused(&error.into()))?;
+        let place = run.open_any().map_err(|failure| Reason::refused(&failure))?;
         match &place {
             Place::Repository(repo) => {
                 first(obstacles::warnings(repo))?;

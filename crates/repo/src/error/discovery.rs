@@ -76,6 +76,11 @@ pub enum FormatError {
     /// `extensions.compatObjectFormat` is set.
     #[error("extensions.compatObjectFormat is not supported")]
     CompatibleHash,
+    /// The file of grafts exists: Git reads other parents than those that the commits name.
+    #[error(
+        "'{}' is not supported by sapwood; 'git replace --convert-graft-file' makes replacements of it", .0.display()
+    )]
+    Grafts(PathBuf),
 }
 
 fn listed(what: &str, names: &[BString]) -> String {

@@ -208,9 +208,20 @@ impl Error {
     /// `x@{upstream}` where `x` has no upstream.
     pub fn is_final(&self) -> bool {
         match self {
-            Error::Mark(_) => true,
+            Error::Mark(_) | Error::Format(FormatError::Grafts(_)) => true,
             Error::Warned { error, .. } => error.is_final(),
             _ => false,
+        }
+    }
+
+    /// Replaces the name of a setting by the spelling that Git's message has.
+    #[must_use]
+    pub fn with_name(self, name: &str) -> Error {
+        match self {
+            Error::Config(ConfigError::Number { value, file, reason, .. }) => {
+                ConfigError::Number { key: name.into(), value, file, reason }.into()
+            }
+            other => other,
         }
     }
 

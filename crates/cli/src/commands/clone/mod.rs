@@ -52,6 +52,7 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Starts,
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
+    unserved: obstacles::UNSERVED,
     settings: &[GENERAL, obstacles::SETTINGS],
     variables: &[obstacles::VARIABLES],
     line: &[obstacles::line, no_attributes_in_pathspecs],
@@ -62,10 +63,9 @@ pub(super) const COMMAND: Command = Command {
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    refused::check_outside(
-        &repo::StandaloneConfig::load(&run.outside())?,
-        &[Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone],
-    )?;
+    let outside = repo::StandaloneConfig::load(&run.outside())?;
+    refused::check_outside(&outside, &[Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone])?;
+    obstacles::UNSERVED.check_settings(&outside)?;
     let parsed = TABLE.parse(args)?;
     match parsed.rest.len() {
         0 => return Err(misused("You must specify a repository to clone.")),
@@ -83,7 +83,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let delay = progress::delay(run.variable("GIT_PROGRESS_DELAY"));
     let copying = Watch::start(Progress::new("Copying objects", request.shows_progress(), delay), 0);
     request.options.meter = copying.shared_meter();
+    let names_program = request.options.upload_pack.is_some();
     let prepared = request.prepare(run).map_err(|error| report::failure(run, error))?;
+    if names_program && prepared.copies_files() {
+        return Err(Failure::unsupported("'--upload-pack' with a repository whose files are copied"));
+    }
     request.finish(run, prepared, copying)
 }
 
@@ -156,6 +160,7 @@ impl Request {
             console::out(planned(&prepared));
             return Ok(0);
         }
+        check_password(run, &prepared)?;
         let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
         let workspace = match self.workspace {
             Some(true) => Some(workspace_of(&prepared)?),
@@ -189,6 +194,17 @@ impl Request {
             other => other,
         }
     }
+}
+
+/// Warns of a password in the source's URL, or refuses it (`transfer.credentialsInUrl`).
+fn check_password(run: &Invocation, prepared: &Prepared) -> Result<(), Failure> {
+    let open = run.outside();
+    let outside = repo::StandaloneConfig::load(&open)?;
+    let client = repo::wire::Client::outside(&outside, &open);
+    let url = client.url(prepared.source().url.as_bstr());
+    let warning = client.check_password(&url).map_err(|error| Failure::fatal(error.to_string()))?;
+    warning.iter().for_each(console::warning);
+    Ok(())
 }
 
 /// Returns the directory that becomes a workspace, if it is free, or may hold the workspace of a

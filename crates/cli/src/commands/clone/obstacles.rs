@@ -14,7 +14,7 @@ use crate::{
         obstacles::{GENERAL, find, hooks, is_unknown},
         reason::Reason,
         record::{Candidate, Home},
-        rules::{Setting, Variable, When},
+        rules::{Setting, Unserved, Variable, When},
     },
     term::{args::Survey, console::text},
 };
@@ -28,26 +28,31 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("fetch.uriprotocols", When::Set),
     ("init.defaultobjectformat", When::Not(&["sha1"])),
     ("init.defaultrefformat", When::Not(&["files"])),
-    ("init.defaultsubmodulepathconfig", When::True),
     ("sideband.*", When::Set),
     ("transfer.credentialsinurl", When::Not(&["allow"])),
 ];
 
 /// Variables of a clone.
 pub(super) const VARIABLES: &[Variable] = &[
-    ("GIT_NAMESPACE", When::Set),
     ("GIT_DEFAULT_HASH", When::Not(&["sha1"])),
     ("GIT_DEFAULT_REF_FORMAT", When::Not(&["files"])),
     // It names the processes that Git's own clone starts.
     ("GIT_TRACE", When::Set),
 ];
 
+/// Settings and variables that change the format or the refs of the clone.
+pub(super) const UNSERVED: Unserved = Unserved {
+    settings: &[("init.defaultSubmodulePathConfig", When::True)],
+    variables: &[("GIT_NAMESPACE", When::Set)],
+};
+
 /// Returns true if a setting given by `clone -c` is an obstacle.
 fn counts(setting: &BStr) -> bool {
     let (name, value) = setting.split_once_str("=").unwrap_or((setting, b"true"));
     let name = name.trim_ascii().to_ascii_lowercase();
     let value = value.to_ascii_lowercase();
-    find(&[GENERAL, SETTINGS], &name).is_some_and(|when| when.applies(Some(value.as_bstr())))
+    find(&[GENERAL, SETTINGS, UNSERVED.settings], &name)
+        .is_some_and(|when| when.applies(Some(value.as_bstr())))
         || is_unknown(&name)
         || name.starts_with(b"extensions.")
         || name.starts_with(b"include")

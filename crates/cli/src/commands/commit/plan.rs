@@ -100,6 +100,18 @@ impl Plan {
     }
 }
 
+/// Returns an error if Git would copy the notes of the amended commit.
+fn check_notes(repo: &Repository) -> Result<(), Failure> {
+    let is_wanted = repo.config_bool("notes.rewrite.amend")?.unwrap_or(true);
+    let source = match repo.env().is_set("GIT_NOTES_REWRITE_REF") {
+        true => Some("GIT_NOTES_REWRITE_REF"),
+        false => repo.config_value("notes.rewriteRef").map(|_| "notes.rewriteRef"),
+    };
+    source
+        .filter(|_| is_wanted)
+        .map_or(Ok(()), |source| Err(Failure::unsupported(&format!("{source} with --amend"))))
+}
+
 /// Validates the options in Git's order.
 pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>) -> Result<Plan, Failure> {
     let whence = Whence::of(repo)?;
@@ -107,6 +119,9 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
     let no_head = |error| Failure::of_name(error, Failure::fatal("could not parse HEAD"));
     let head = head.map(|head| repo.commit_text(head)).transpose().map_err(no_head)?;
     validate(&request, whence, head.is_some())?;
+    if request.amend {
+        check_notes(repo)?;
+    }
     let mut editor = request.file.is_none() && request.message.is_none() && request.reuse.is_none();
     let configured = repo.config_path("commit.template")?;
     let configured = configured.map(|path| BString::from(path.as_bytes()));

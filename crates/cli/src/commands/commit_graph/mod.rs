@@ -85,7 +85,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         settings: &settings,
         shows: request.progress.unwrap_or_else(has_terminal),
     };
-    match rest.first().map(|name| name.as_slice()) {
+    match rest.first().filter(|_| rest.len() == 1).map(|name| name.as_slice()) {
         Some(b"write") => context.write(&request),
         Some(b"verify") => context.verify(&request),
         _ => {

@@ -54,6 +54,7 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Changes,
     syntax: &TABLE,
     settings: &[obstacles::SETTINGS, GENERAL],
+    unserved: crate::commands::obstacles::LISTING,
     variables: &[obstacles::VARIABLES],
     checks: &[&[settings, configured, obstacles::repository, obstacles::remote]],
     run,
@@ -68,6 +69,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     refused::check(&repo, &[Reader::Every, Reader::Repository])?;
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Refs])?;
+    repo.check_grafts()?;
     request.check(&repo)?;
     let form = Form::load(&repo, request.porcelain)?;
     // Git rejects an invalid value before it looks up the remote.

@@ -21,12 +21,8 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 /// Variables that affect a fetch and are not native.
-pub(super) const VARIABLES: &[Variable] = &[
-    ("GIT_REF_PARANOIA", When::Set),
-    ("GIT_TRACE", When::Set),
-    ("GIT_TRACE2_EVENT", When::Set),
-    ("GIT_TRACE2_PERF", When::Set),
-];
+pub(super) const VARIABLES: &[Variable] =
+    &[("GIT_TRACE", When::Set), ("GIT_TRACE2_EVENT", When::Set), ("GIT_TRACE2_PERF", When::Set)];
 
 /// Detects states of the repository that are not native.
 pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {

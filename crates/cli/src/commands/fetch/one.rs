@@ -4,8 +4,9 @@ use bstr::{BString, ByteSlice as _};
 use engine::fetch::{self, Context, FetchHeadPolicy, Options, map::Tags, refspec::Refspec, remote::Remote};
 use format::ObjectId;
 use repo::{
+    Repository,
     indexing::Meter,
-    wire::{AddressFamily, ConnectOptions, Limits},
+    wire::{AddressFamily, Client, ConnectOptions, Limits},
 };
 
 use super::{
@@ -44,6 +45,7 @@ impl FetchContext<'_> {
 
     fn fetch_one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
         let mut remote = Remote::load(self.repo, name.as_bstr()).map_err(report::of_remote)?;
+        check_passwords(self.repo, &remote)?;
         let options = self.options(&mut remote, words)?;
         let before = self.before()?;
         let done = self.with_context(&remote, |context, reporter| {
@@ -121,7 +123,7 @@ impl FetchContext<'_> {
         work: impl FnOnce(Context<'_>, &Reporter<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let FetchContext { run, repo, settings, .. } = self;
-        let refs = settings.refs(repo)?;
+        let refs = settings.refs_with_hook(repo)?;
         let meter = Meter::default();
         let receiving = Display::new(receiving::Form::of_fetch(self.shows_progress()), &meter);
         let reporter = Reporter::new(self, remote, self.form, &receiving);
@@ -243,4 +245,14 @@ impl FetchContext<'_> {
             filter: self.filter(remote),
         })
     }
+}
+
+/// Warns of a password in a URL of the remote, or refuses it (`transfer.credentialsInUrl`).
+fn check_passwords(repo: &Repository, remote: &Remote) -> Result<(), Failure> {
+    let client = Client::of(repo);
+    for url in &remote.urls {
+        let warning = client.check_password(&client.url(url.as_bstr()));
+        warning.map_err(|error| Failure::fatal(error.to_string()))?.iter().for_each(console::warning);
+    }
+    Ok(())
 }

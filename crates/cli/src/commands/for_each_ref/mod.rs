@@ -61,7 +61,7 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
-    variables: &[obstacles::LISTING],
+    unserved: obstacles::LISTING,
     line: &[line],
     checks: &[&[obstacles::settings, files, objects]],
     run,

@@ -149,6 +149,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let name = request.kind.clone().unwrap_or_else(|| "blob".into());
     let kind = Kind::from_name(&name);
     let kind = kind.ok_or_else(|| Failure::Fatal(text!("invalid object type \"", name, "\"")))?;
+    if kind != Kind::Blob && !request.literally {
+        return Err(Failure::unsupported("an object that is no blob, without '--literally',"));
+    }
     let index = Index::empty(repo.hash());
     let mut hashing = Hashing {
         run,

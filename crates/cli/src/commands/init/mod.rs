@@ -17,12 +17,13 @@ use crate::{
         obstacles,
         reason::Reason,
         record::{Candidate, Command, Group, Home, Traits},
-        rules::{Setting, Variable, When},
+        rules::{Setting, Unserved, When},
     },
     session::{
         invocation::Invocation,
         settings::{
             config::Config as _,
+            fsync,
             refused::{self, Reader},
         },
     },
@@ -47,8 +48,8 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Starts,
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
+    unserved: UNSERVED,
     settings: &[SETTINGS],
-    variables: &[VARIABLES],
     line: &[other_formats, several_directories],
     checks: &[&[obstacles::settings, place_and_templates]],
     run,
@@ -88,36 +89,41 @@ const TABLE: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-/// Settings that change the format, the place or the permissions of the repository.
+/// Settings and variables that change the format or the place of the repository.
+const UNSERVED: Unserved = Unserved {
+    settings: &[
+        ("core.bare", When::Set),
+        ("core.worktree", When::Set),
+        ("feature.experimental", When::True),
+        ("init.defaultObjectFormat", When::Not(&["sha1"])),
+        ("init.defaultRefFormat", When::Not(&["files"])),
+        ("init.defaultSubmodulePathConfig", When::True),
+    ],
+    variables: &[
+        ("GIT_COMMON_DIR", When::Set),
+        ("GIT_DEFAULT_HASH", When::Not(&["sha1"])),
+        ("GIT_DEFAULT_REF_FORMAT", When::Not(&["files"])),
+        ("GIT_DIR", When::Set),
+        ("GIT_OBJECT_DIRECTORY", When::Set),
+        ("GIT_REFERENCE_BACKEND", When::Not(&["files"])),
+        ("GIT_TEST_DEFAULT_HASH", When::Not(&["sha1"])),
+        ("GIT_TEST_DEFAULT_REF_FORMAT", When::Not(&["files"])),
+        ("GIT_WORK_TREE", When::Set),
+    ],
+};
+
+/// Settings that change messages, or that only the real Git is known to handle as Git does.
 const SETTINGS: &[Setting] = &[
     // With this setting, Git omits how to turn the hint off.
     ("advice.defaultbranchname", When::True),
     ("color.advice*", When::Set),
-    ("core.bare", When::Set),
-    ("core.fsync*", When::Set),
     ("core.hidedotfiles", When::Set),
     ("core.logallrefupdates", When::Set),
     ("core.sharedrepository", When::Set),
-    ("core.worktree", When::Set),
     ("extensions.*", When::Set),
-    ("feature.experimental", When::True),
     ("includeif.*", When::Set),
-    ("init.defaultobjectformat", When::Not(&["sha1"])),
-    ("init.defaultsubmodulepathconfig", When::Set),
-    ("init.defaultrefformat", When::Not(&["files"])),
     ("safe.barerepository", When::Set),
     ("trace2.*", When::Set),
-];
-
-const VARIABLES: &[Variable] = &[
-    ("GIT_COMMON_DIR", When::Set),
-    ("GIT_DEFAULT_HASH", When::Not(&["sha1"])),
-    ("GIT_DEFAULT_REF_FORMAT", When::Not(&["files"])),
-    ("GIT_DIR", When::Set),
-    ("GIT_OBJECT_DIRECTORY", When::Set),
-    ("GIT_TEST_DEFAULT_HASH", When::Not(&["sha1"])),
-    ("GIT_TEST_DEFAULT_REF_FORMAT", When::Not(&["files"])),
-    ("GIT_WORK_TREE", When::Set),
 ];
 
 #[derive(Default)]
@@ -173,9 +179,13 @@ impl New {
     fn read(run: &Invocation, outside: &StandaloneConfig, args: &[BString]) -> Result<New, Failure> {
         let mut request = Request::default();
         let rest = TABLE.parse(args)?.store(&mut request)?;
-        let directory = match rest.first() {
-            Some(directory) => run.path(directory)?,
-            None => run.cwd.clone(),
+        let directory = match &rest[..] {
+            [] => run.cwd.clone(),
+            [directory] => run.path(directory)?,
+            _ => {
+                console::eprint_raw(TABLE.help().as_bytes());
+                return Err(Failure::Reported(129));
+            }
         };
         let configured = || {
             let variable =
@@ -241,6 +251,7 @@ fn template(
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let outside = StandaloneConfig::load(&run.outside())?;
     refused::check_outside(&outside, &[Reader::Every])?;
+    UNSERVED.check_settings(&outside)?;
     let new = New::read(run, &outside, args)?;
     if let Some(obstacle) = new.obstacle() {
         return Err(Failure::fatal(format!("cannot create a repository here: {obstacle}")));
@@ -251,6 +262,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         branch: new.branch.as_bstr(),
         template: new.template.as_ref().map(|(dir, given)| (dir.as_path(), given.as_path())),
         open: &run.outside(),
+        fsync: &fsync(run, &outside)?,
     })
     .map_err(|error| Failure::fatal(error.to_string()))?;
     if new.request.quiet {

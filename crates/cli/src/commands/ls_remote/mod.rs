@@ -183,6 +183,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let remote = Remote::find(config, repo, words.first().map(|name| name.as_bstr()))?;
     let url = client.url(remote.url.as_bstr());
+    let warning = client.check_password(&url).map_err(|error| Failure::fatal(error.to_string()))?;
+    warning.iter().for_each(console::warning);
     if request.get_url {
         let mut listing = Listing::default();
         listing.buffer().extend_from_slice(&text!(url.text, "\n"));

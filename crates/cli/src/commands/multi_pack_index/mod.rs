@@ -82,7 +82,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let shows = request.progress.unwrap_or_else(progress::has_terminal);
     let context = Context { run, repo: &repo, settings: &settings, pack_dir: &pack_dir, shows };
-    match rest.first().map(|name| name.as_slice()) {
+    match rest.first().filter(|_| rest.len() == 1).map(|name| name.as_slice()) {
         Some(b"write") => context.write(&request),
         Some(b"verify") => context.verify(),
         Some(b"expire") => context.expire(),

@@ -1,14 +1,12 @@
 //! Settings and variables that leave a command to the real Git.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
-
 use bstr::ByteSlice as _;
 
 use crate::{
     commands::{
         reason::Reason,
         record::Candidate,
-        rules::{Setting, Variable, When},
+        rules::{self, Setting, Unserved, Variable, When},
     },
     session::settings::{config::Config, shared_index_expire},
 };
@@ -32,18 +30,16 @@ pub(crate) const GENERAL: &[Setting] = &[
 pub(crate) const LOOKING: &[Setting] = &[("trace2.*", When::Set)];
 
 /// Variables that change which refs are listed.
-pub(crate) const LISTING: &[Variable] = &[("GIT_REF_PARANOIA", When::Set)];
+pub(crate) const LISTING: Unserved =
+    Unserved { variables: &[("GIT_REF_PARANOIA", When::Set)], ..Unserved::NOTHING };
 
 /// Variables that replace settings, and the trace of how Git discovered the repository.
 const VARIABLES: &[Variable] = &[
     ("GIT_ALLOW_NULL_SHA1", When::Set),
     ("GIT_ATTR_SOURCE", When::Set),
-    ("GIT_GRAFT_FILE", When::Set),
     ("GIT_NO_LAZY_FETCH", When::Set),
     // Set by programs that keep new objects in quarantine: Git then refuses to update refs.
     ("GIT_QUARANTINE_PATH", When::Set),
-    ("GIT_REFERENCE_BACKEND", When::Set),
-    ("GIT_SHALLOW_FILE", When::Set),
     ("GIT_TRACE_SETUP", When::Set),
 ];
 
@@ -53,7 +49,9 @@ const CONDITIONS: &[&str] = &["gitdir:", "gitdir/i:", "onbranch:", "hasconfig:re
 /// Detects the settings and variables that leave a command to the real Git.
 pub(crate) fn settings(candidate: &Candidate<'_>) -> Vec<Reason> {
     let command = candidate.command;
-    let mut found = settings_in(candidate.config(), command.settings, command.family());
+    let tables: Vec<&[Setting]> =
+        std::iter::once(command.unserved.settings).chain(command.settings.iter().copied()).collect();
+    let mut found = settings_in(candidate.config(), &tables, command.family());
     found.extend(variables(candidate));
     found
 }
@@ -90,16 +88,18 @@ pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &s
 /// Detects the variables that leave a command to the real Git.
 pub(crate) fn variables(candidate: &Candidate<'_>) -> Vec<Reason> {
     let mut found = Vec::new();
+    let own = candidate.command.variables.iter().copied();
     let tables: Vec<&[Variable]> =
-        std::iter::once(VARIABLES).chain(candidate.command.variables.iter().copied()).collect();
+        [VARIABLES, rules::IN_REPOSITORIES.variables, candidate.command.unserved.variables]
+            .into_iter()
+            .chain(own)
+            .collect();
     for (number, table) in tables.iter().enumerate() {
         for (name, when) in table.iter() {
             // A later table overrides an earlier one.
             let is_overruled =
                 tables[number + 1..].iter().any(|later| later.iter().any(|(it, _)| it == name));
-            let value = candidate.run.env.get(OsStr::new(name)).filter(|value| !value.is_empty());
-            let value = value.map(|value| value.as_bytes().as_bstr());
-            if !is_overruled && value.is_some_and(|value| when.applies(Some(value))) {
+            if !is_overruled && rules::is_obstacle(&candidate.run.env, name, *when) {
                 found.push(Reason::Variable(name));
             }
         }
@@ -110,7 +110,7 @@ pub(crate) fn variables(candidate: &Candidate<'_>) -> Vec<Reason> {
 /// Returns the rule for a setting in the tables of a command.
 pub(crate) fn find(tables: &[&[Setting]], name: &[u8]) -> Option<When> {
     let mut all = tables.iter().flat_map(|table| table.iter());
-    all.find(|(pattern, _)| matches(pattern, name)).map(|(_, when)| *when)
+    all.find(|(pattern, _)| rules::matches(pattern, name)).map(|(_, when)| *when)
 }
 
 /// Returns true for an `includeIf` whose condition sapwood does not support. Extensions need no
@@ -121,29 +121,9 @@ pub(crate) fn is_unknown(name: &[u8]) -> bool {
     name.strip_prefix(b"includeif.").is_some_and(|condition| !is_known(condition))
 }
 
-fn matches(pattern: &str, name: &[u8]) -> bool {
-    match pattern.split_once('*') {
-        Some((start, end)) => {
-            name.len() >= start.len() + end.len()
-                && name.starts_with(start.as_bytes())
-                && name.ends_with(end.as_bytes())
-        }
-        None => pattern.as_bytes() == name,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_star_stands_for_anything() {
-        assert!(matches("hook.*", b"hook.x.command"));
-        assert!(matches("filter.*.process", b"filter.lfs.process"));
-        assert!(!matches("filter.*.process", b"filter.process"));
-        assert!(matches("color.advice*", b"color.advice"));
-        assert!(!matches("attr.tree", b"attr.tree2"));
-    }
 
     #[test]
     fn unknown_conditions_of_includes() {

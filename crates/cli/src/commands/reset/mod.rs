@@ -355,11 +355,15 @@ impl Reset<'_> {
 
     /// Returns the check, to run before anything is written, that HEAD can be moved.
     fn preflight_check(&self, to: &ResetTarget, specs: &Pathspecs) -> Option<PreflightCheck<'_>> {
-        let ResetTarget::Commit(commit) = *to else { return None };
         specs.is_empty().then_some(())?;
+        let commit = match *to {
+            ResetTarget::Commit(commit) => Some(commit),
+            _ => None,
+        };
         Some(Box::new(move || {
             let refs = self.settings.refs(self.repo)?;
-            switch::check_reset(self.repo, &refs, commit).map_err(cannot_reset_head)
+            let check = |commit| switch::check_reset(self.repo, &refs, commit).map_err(cannot_reset_head);
+            commit.map_or(Ok(()), check)
         }))
     }
 

@@ -45,7 +45,7 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[obstacles::LOOKING],
-    variables: &[obstacles::LISTING],
+    unserved: obstacles::LISTING,
     line: &[lengths, form],
     checks: &[&[obstacles::settings, promisors]],
     run,

@@ -130,7 +130,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let settings = Settings::read(run, &repo)?.for_recording();
     refused::check(&repo, &[Reader::Refs])?;
-    let options = settings.refs(&repo)?;
+    let options = settings.refs_with_hook(&repo)?;
     let context = Context { run, repo: &repo, settings: &settings, options: &options, request: &request };
     if request.stdin {
         if request.delete || !names.is_empty() {

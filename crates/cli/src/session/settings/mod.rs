@@ -4,6 +4,7 @@ pub(crate) mod config;
 pub(crate) mod expiry;
 pub(crate) mod objects;
 pub(crate) mod refused;
+pub(crate) mod rules;
 
 use std::{
     sync::atomic::AtomicBool,
@@ -15,15 +16,14 @@ use engine::checkout::Workers;
 use format::index::Index;
 use repo::Repository;
 use store::{
-    Fsync, LockOptions, SharedRepository, Wait,
+    Fsync, LockOptions, OBJECT_FILES_ARE_DEPRECATED, SharedRepository, Wait,
     index::{Access, Expire, ReadOptions, WriteOptions},
     refs::{Locks, LogPolicy},
 };
 
 use self::refused::Reader;
 use crate::{
-    session::invocation::Invocation,
-    session::settings::expiry::expire_date,
+    session::{hooks, invocation::Invocation, settings::expiry::expire_date},
     term::{
         console::{self, text},
         failure::Failure,
@@ -33,7 +33,7 @@ use crate::{
 
 /// The settings from the configuration and the environment that commands use.
 pub(crate) struct Settings {
-    /// `SAPWOOD_TEST_CHECKOUT_WORKERS`, `checkout.workers`
+    /// `SAPWOOD_TEST_CHECKOUT_WORKERS`, `GIT_TEST_CHECKOUT_WORKERS`, `checkout.workers`
     pub(crate) workers: Workers,
     /// `checkout.thresholdForParallelism`
     pub(crate) threshold: usize,
@@ -73,24 +73,7 @@ impl Settings {
     pub(crate) fn read(run: &Invocation, repo: &Repository) -> Result<Settings, Failure> {
         refused::check(repo, &[Reader::Every, Reader::Repository])?;
         let flag = |key, default| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
-        let (workers, threshold) = match run.variable("SAPWOOD_TEST_CHECKOUT_WORKERS") {
-            Some(value) if !value.is_empty() => {
-                let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                let number = number.ok_or_else(|| {
-                    Failure::Fatal(text!("invalid value for 'SAPWOOD_TEST_CHECKOUT_WORKERS': '", value, "'"))
-                })?;
-                (workers(number), 0)
-            }
-            _ => {
-                let threshold = repo.config_int("checkout.thresholdForParallelism")?;
-                let number = repo.config_int("checkout.workers")?;
-                let default = DEFAULT_THRESHOLD;
-                (
-                    number.map_or(Workers::Auto, workers),
-                    threshold.map_or(default, |number| usize::try_from(number).unwrap_or(0)),
-                )
-            }
-        };
+        let (workers, threshold) = parallelism(run, repo)?;
         let big = repo.config_size("core.bigFileThreshold")?;
         let many_files = flag("feature.manyFiles", false)?;
         let threads = index_threads(repo)?;
@@ -178,8 +161,21 @@ impl Settings {
         self.objects.options(repo, self.locks.shared, &self.fsync)
     }
 
-    /// Returns the options for writing refs.
+    /// Returns the options for writing refs, for a command that does not run the hook
+    /// `reference-transaction`. Returns an error if there is one: it may forbid the change.
     pub(crate) fn refs(&self, repo: &Repository) -> Result<store::refs::Options, Failure> {
+        if hooks::has_reference_transaction(repo, self)? {
+            return Err(Failure::unsupported("the hook 'reference-transaction' in this command"));
+        }
+        self.refs_with_hook(repo)
+    }
+
+    /// Like [`Settings::refs`], for a command that runs the hook.
+    pub(crate) fn refs_with_hook(&self, repo: &Repository) -> Result<store::refs::Options, Failure> {
+        if repo.env().is_set("GIT_QUARANTINE_PATH") {
+            // Set for the hooks of a push: its objects may be dropped.
+            return Err(Failure::fatal("ref updates forbidden inside quarantine environment"));
+        }
         let log = match repo.config_str("core.logAllRefUpdates") {
             Some(value) if value.eq_ignore_ascii_case(b"always") => LogPolicy::Always,
             _ => match repo.config_bool("core.logAllRefUpdates")? {
@@ -216,6 +212,28 @@ const DEFAULT_THRESHOLD: usize = 100;
 
 fn wait(repo: &Repository, key: &str, default: i64) -> Result<Wait, repo::Error> {
     Ok(Wait::from_config(repo.config_int(key)?.map_or(default, i64::from)))
+}
+
+/// Returns the number of workers, and the number of files from which on they are used:
+/// `SAPWOOD_TEST_CHECKOUT_WORKERS`, `GIT_TEST_CHECKOUT_WORKERS`, `checkout.workers` and
+/// `checkout.thresholdForParallelism`.
+fn parallelism(run: &Invocation, repo: &Repository) -> Result<(Workers, usize), Failure> {
+    const THRESHOLD: &str = "checkout.thresholdForParallelism";
+    for name in ["SAPWOOD_TEST_CHECKOUT_WORKERS", "GIT_TEST_CHECKOUT_WORKERS"] {
+        if let Some(value) = run.variable(name).filter(|value| !value.is_empty()) {
+            let number = std::str::from_utf8(value).ok().and_then(|text| text.trim_start().parse().ok());
+            let wrong = || Failure::Fatal(text!("invalid value for '", name, "': '", value, "'"));
+            return Ok((workers(number.ok_or_else(wrong)?), 0));
+        }
+    }
+    let number = repo.config_int("checkout.workers")?;
+    let threshold = repo.config_int(THRESHOLD).map_err(|error| error.with_name(THRESHOLD))?;
+    let threshold = match threshold {
+        None => DEFAULT_THRESHOLD,
+        // Git compares the number of files with it as an unsigned number.
+        Some(number) => usize::try_from(number).unwrap_or(usize::MAX),
+    };
+    Ok((number.map_or(Workers::Auto, workers), threshold))
 }
 
 /// Returns the workers for a value of `checkout.workers`: below one, one for each core.
@@ -267,19 +285,31 @@ pub(crate) fn shared_index_expire(date: Option<BString>) -> Option<Expire> {
     }
 }
 
-/// `core.fsync`, `core.fsyncMethod`, `core.fsyncObjectFiles`
-pub(crate) fn fsync(run: &Invocation, config: &dyn config::Config) -> Result<Fsync, repo::Error> {
-    let mut fsync = Fsync::default();
-    for value in config.all("core.fsync") {
-        fsync.set_components(value.as_ref()).iter().for_each(console::warning);
+/// `core.fsync`, `core.fsyncMethod`, `core.fsyncObjectFiles`, `GIT_TEST_FSYNC`
+pub(crate) fn fsync(run: &Invocation, config: &dyn config::Config) -> Result<Fsync, Failure> {
+    const OBJECT_FILES: &str = "core.fsyncObjectFiles";
+    if config.value(OBJECT_FILES).is_some() {
+        console::warning(OBJECT_FILES_ARE_DEPRECATED);
     }
-    for value in config.all("core.fsyncMethod") {
-        fsync.set_method(value.as_ref()).iter().for_each(console::warning);
+    for value in config.all(OBJECT_FILES) {
+        if repo::parse_bool(Some(value.as_bstr())).is_none() {
+            let name = OBJECT_FILES.to_ascii_lowercase();
+            return Err(Failure::fatal(format!("bad boolean config value '{value}' for '{name}'")));
+        }
     }
-    if let Some(value) = config.flag("core.fsyncObjectFiles")? {
-        console::warning(fsync.set_object_files(value));
-    }
-    fsync.disabled = matches!(run.variable("GIT_TEST_FSYNC"), Some(b"0" | b"false" | b"no" | b"off"));
+    let is_on = match run.variable("GIT_TEST_FSYNC") {
+        None => None,
+        Some(value) => Some(repo::parse_bool(Some(value.as_bstr())).ok_or_else(|| {
+            Failure::Fatal(text!("bad boolean environment value '", value, "' for 'GIT_TEST_FSYNC'"))
+        })?),
+    };
+    let (fsync, warnings) = Fsync::of(&store::ConfiguredFsync {
+        components: config.all("core.fsync"),
+        methods: config.all("core.fsyncMethod"),
+        object_files: config.flag(OBJECT_FILES)?,
+        is_on,
+    });
+    warnings.iter().for_each(console::warning);
     Ok(fsync)
 }
 
