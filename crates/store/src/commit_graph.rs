@@ -128,7 +128,7 @@ pub fn expire(objects: &Path, keep: &[PathBuf], time: i64) {
 
 /// Sets the modification time of a layer to now: it is unused from now on.
 pub fn mark_unused(path: &Path) {
-    let _ = crate::objects::freshen(path);
+    let _ = by_path::touch(path);
 }
 
 /// Removes a file that the new one replaces, if it exists.

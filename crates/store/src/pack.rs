@@ -347,6 +347,15 @@ impl Complete {
                 })?;
             }
         }
+        // A cruft pack may have the same bytes. It becomes an ordinary pack, because `gc` prunes
+        // the objects of a cruft pack by their old times.
+        let mtimes = with_extension(stem, "mtimes");
+        match by_path::remove_file(&mtimes) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::Io { what: "remove", path: mtimes, source });
+            }
+            _ => {}
+        }
         made.kept = true;
         let dir = stem.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
         Ok(dir.to_owned())

@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Access, AtFlags, CWD},
+    fs::{Access, AtFlags, CWD, Timespec, Timestamps, UTIME_NOW},
     io::retry_on_intr,
 };
 
@@ -231,6 +231,18 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
         },
         made => made.or_else(there_or),
     }
+}
+
+/// Sets access and modification time to now. Follows links. Write access suffices, as for Git's
+/// `utime`.
+pub fn touch(path: &Path) -> io::Result<()> {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: now, last_modification: now };
+    uninterrupted(|| {
+        call(Phase::Write, || {
+            rustix::fs::utimensat(CWD, path, &times, AtFlags::empty()).map_err(io::Error::from)
+        })
+    })
 }
 
 /// Runs `chmod`: sets the permission bits, without the umask. Follows links.

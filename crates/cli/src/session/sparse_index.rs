@@ -249,7 +249,8 @@ impl Trees for Objects<'_> {
     }
 
     fn make(&self, oid: &ObjectId, content: &[u8]) -> bool {
-        store::objects::write(oid, Kind::Tree, content, &self.settings.objects(self.repo)).is_ok()
+        self.repo.objects().freshen(oid)
+            || store::objects::write(oid, Kind::Tree, content, &self.settings.objects(self.repo)).is_ok()
     }
 }
 

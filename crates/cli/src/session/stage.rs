@@ -239,7 +239,7 @@ impl<'a> Stage<'a> {
     fn intended(&self, paths: &[BString]) -> Result<Vec<Option<Recorded>>, Failure> {
         let repo = self.session.repository;
         let empty = empty_blob(repo);
-        if !paths.is_empty() && !repo.objects().contains(&empty) {
+        if !paths.is_empty() && !repo.objects().freshen(&empty) {
             self.objects.write(&empty, Kind::Blob, b"")?;
         }
         let look = |path: &BString| {

@@ -26,6 +26,7 @@ mod completion;
 mod config;
 mod conflicts;
 mod count_objects;
+mod cruft;
 mod cuts;
 mod diff;
 mod diff_lines;

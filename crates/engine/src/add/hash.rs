@@ -192,7 +192,9 @@ impl<'a> FileHasher<'a> {
     ) -> Result<ObjectId, Error> {
         let (hash, size) = (self.repo.hash(), stat.size);
         let named = match store {
-            Store::Write(objects) => objects.write_stream_unless(hash, size, file, &|oid| self.exists(oid)),
+            Store::Write(objects) => {
+                objects.write_stream_unless(hash, size, file, &|oid| self.repo.objects().freshen(oid))
+            }
             Store::HashOnly => objects::hash_stream(hash, size, file),
         };
         named.map_err(|error| match error {
@@ -205,18 +207,12 @@ impl<'a> FileHasher<'a> {
         })
     }
 
-    /// Returns true if the repository has the object. A copy counts only if its modification time
-    /// could be updated. Otherwise Git may prune it.
-    fn exists(&self, oid: &ObjectId) -> bool {
-        self.repo.objects().files_of(oid).iter().any(|file| objects::freshen(file))
-    }
-
     fn content(&self, path: &BStr, content: &[u8], store: Store<'_>) -> Result<ObjectId, Error> {
         let mut hasher = Hasher::object(self.repo.hash(), "blob", content.len() as u64);
         hasher.update(content);
         let oid = hasher.finish().map_err(|_| Error::Collision { path: path.to_owned() })?;
         let Store::Write(objects) = store else { return Ok(oid) };
-        if objects.contains(&oid) || self.exists(&oid) {
+        if objects.contains(&oid) || self.repo.objects().freshen(&oid) {
             return Ok(oid);
         }
         objects

@@ -17,7 +17,7 @@ use format::{
     loose::Kind,
 };
 use repo::Repository;
-use store::objects::{self, Transaction};
+use store::objects::Transaction;
 
 use super::promised;
 use crate::look::cache_tree::{self, Rules};
@@ -183,8 +183,7 @@ impl Rules for Writer<'_> {
     }
 }
 
-/// Writes an object unless a copy exists whose modification time could be updated. Git may prune
-/// any other copy before the object is reachable.
+/// Writes an object unless [`repo::objects::Objects::freshen`] finds a copy.
 fn write_unless_there(
     repo: &Repository,
     transaction: &Transaction<'_>,
@@ -192,7 +191,7 @@ fn write_unless_there(
     kind: Kind,
     content: &[u8],
 ) -> Result<(), store::Error> {
-    if repo.objects().files_of(oid).iter().any(|file| objects::freshen(file)) {
+    if repo.objects().freshen(oid) {
         return Ok(());
     }
     transaction.write(oid, kind, content)

@@ -10,7 +10,7 @@
 //! more, because another process may have repacked.
 //!
 //! The disk is not accessed before the first lookup. An error holds the object and the file.
-//! Nothing is written.
+//! Nothing is written; [`Objects::freshen`] sets modification times.
 //!
 //! docs/design/objects.md has the measurements behind these decisions.
 
@@ -40,6 +40,7 @@ pub use reader::{Content, Counts, Reader};
 
 use alternates::Directories;
 use loose::LooseDir;
+use pack::Pack;
 use packs::Packs;
 use permits::Permits;
 use pool::Pool;
@@ -272,6 +273,17 @@ impl Objects {
     pub fn contains_listed(&self, oid: &ObjectId) -> bool {
         let Ok(oid) = self.replaced(oid) else { return false };
         self.packs().find(&oid).is_some() || self.loose().iter().any(|dir| dir.lists(&oid))
+    }
+
+    /// Returns true if a copy of the object exists that `gc` keeps for now: its file's modification
+    /// time could be updated. A copy in a cruft pack does not count, because `gc` prunes it by the
+    /// time in the pack's `.mtimes`. If this returns false, a writer must store the object again.
+    /// Replacements are ignored.
+    pub fn freshen(&self, oid: &ObjectId) -> bool {
+        let packs = self.packs();
+        let packed = packs.find(oid).and_then(|(pack, _)| packs.get(pack));
+        packed.is_some_and(|pack| pack.freshen() || packs.copies(oid).any(Pack::freshen))
+            || self.loose().iter().any(|dir| dir.contains(oid) && sys::by_path::touch(&dir.file(oid)).is_ok())
     }
 
     /// Returns the files that hold copies of an object, packs first. Replacements are ignored.

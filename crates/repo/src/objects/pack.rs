@@ -40,6 +40,8 @@ pub(super) struct Pack {
     // are none.
     any_bad: AtomicBool,
     bad: Mutex<HashSet<u64>>,
+    // True once the modification time of the file was updated.
+    is_fresh: AtomicBool,
 }
 
 impl Pack {
@@ -53,6 +55,7 @@ impl Pack {
             resident: AtomicUsize::new(0),
             any_bad: AtomicBool::new(false),
             bad: Mutex::default(),
+            is_fresh: AtomicBool::new(false),
         }
     }
 
@@ -181,6 +184,19 @@ impl Pack {
     fn is_bad(&self, offset: u64) -> bool {
         self.any_bad.load(Ordering::Acquire)
             && self.bad.lock().unwrap_or_else(PoisonError::into_inner).contains(&offset)
+    }
+
+    /// Updates the modification time of the file once, unless it is a cruft pack. Returns true on
+    /// success.
+    pub(super) fn freshen(&self) -> bool {
+        let update = || {
+            let is_cruft = !matches!(sys::by_path::stat(&self.path.with_extension("mtimes")), Ok(None));
+            !is_cruft && sys::by_path::touch(&self.path).is_ok()
+        };
+        if !self.is_fresh.load(Ordering::Acquire) && update() {
+            self.is_fresh.store(true, Ordering::Release);
+        }
+        self.is_fresh.load(Ordering::Acquire)
     }
 
     /// Returns true if opening failed because the files no longer exist.

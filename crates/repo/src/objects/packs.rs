@@ -88,6 +88,15 @@ impl Packs {
         })
     }
 
+    /// Returns the packs that hold the object, each with its own index. Slower than
+    /// [`Packs::find`].
+    pub(super) fn copies<'a>(&'a self, oid: &'a ObjectId) -> impl Iterator<Item = &'a Pack> {
+        let covered = self.stores.iter().flat_map(|store| &store.layers).flat_map(|layer| layer.packs.iter());
+        let uncovered = self.stores.iter().flat_map(|store| &store.order);
+        let packs = uncovered.chain(covered.flatten()).filter_map(|&id| self.get(id));
+        packs.filter(|pack| pack.find(oid).is_some()).map(|pack| &**pack)
+    }
+
     fn find_in_layer(&self, layer: &Layer, n: u32) -> Option<(u32, u64)> {
         let (pack, offset) = layer.midx.locate(n)?;
         let id = (*layer.packs.get(pack as usize)?)?;

@@ -20,7 +20,7 @@ pub(super) fn path(index: &Path, oid: ObjectId) -> PathBuf {
 
 /// Updates the modification time of a shared index to show that it is in use. A failure is ignored.
 pub(super) fn freshen(path: &Path) {
-    let _ = by_path::open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    let _ = by_path::touch(path);
 }
 
 /// A shared index that is being written.

@@ -3,7 +3,6 @@
 use std::{
     io::{self, Read},
     path::Path,
-    time::SystemTime,
 };
 
 use format::{HashKind, ObjectId, hash::Hasher, loose::Kind};
@@ -165,12 +164,6 @@ fn in_pieces(
         }
     }
     Ok(())
-}
-
-/// Updates the modification time of an object's file, so that `gc` does not prune it. Returns true
-/// on success.
-pub fn freshen(file: &Path) -> bool {
-    by_path::open(file).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
 }
 
 /// Creates a directory unless it exists. Returns true if it was created.

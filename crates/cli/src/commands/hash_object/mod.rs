@@ -303,7 +303,7 @@ impl Hashing<'_> {
 
     fn stream(&mut self, file: &mut File, size: u64, path: Option<&BString>) -> Result<(), Failure> {
         let (repo, hash) = (self.repo, self.repo.hash());
-        let exists = |oid: &_| repo.objects().files_of(oid).iter().any(|file| store::objects::freshen(file));
+        let exists = |oid: &_| repo.objects().freshen(oid);
         let named = match self.request.write {
             true => self.transaction().write_stream_unless(hash, size, file, &exists),
             false => store::objects::hash_stream(hash, size, file),

@@ -16,7 +16,7 @@ use repo::{
 };
 use store::{
     Hashing,
-    objects::{Options, PackOnAdd, StreamError, Transaction, freshen},
+    objects::{Options, PackOnAdd, StreamError, Transaction},
     pack::{Staged, Writing},
 };
 
@@ -32,12 +32,8 @@ struct Unpacker<'a> {
 }
 
 impl Unpacker<'_> {
-    /// Returns true if the object exists and the modification time of its file could be updated.
     fn is_here(&self, oid: &ObjectId) -> bool {
-        let Some(objects) = self.existing.filter(|objects| objects.contains_listed(oid)) else {
-            return false;
-        };
-        objects.files_of(oid).first().is_some_and(|file| freshen(file))
+        self.existing.is_some_and(|objects| objects.contains_listed(oid) && objects.freshen(oid))
     }
 
     fn fail(&self, error: store::Error) {

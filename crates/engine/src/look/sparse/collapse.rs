@@ -116,7 +116,7 @@ pub fn collapse(
         index.cache_tree = None;
     }
     cache_tree::complete(index, &|oid, content| {
-        trees.has(oid) || before.is_none() && trees.make(oid, content)
+        if before.is_none() { trees.make(oid, content) } else { trees.has(oid) }
     });
     let mut cached = index.cache_tree.clone();
     let tree_of = |dir: &BStr, range: &Range<usize>| {
