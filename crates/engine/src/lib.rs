@@ -30,4 +30,4 @@ pub mod trash;
 pub mod workspace;
 pub mod worktree;
 
-pub use look::{ignore, monitor, pathspec, shared, sparse, stat, submodules, untracked};
+pub use look::{ignore, monitor, pathspec, shared, sparse, stat, submodules, unlinked, untracked};

@@ -45,6 +45,7 @@ mod fsck_objects;
 mod fsmonitor;
 mod fsync_settings;
 mod guard;
+mod hard_links;
 mod hash_object;
 mod help;
 mod hooks;

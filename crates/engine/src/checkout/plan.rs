@@ -18,6 +18,7 @@ use crate::look::{
     sparse::{self, Patterns},
     stat::{StatRules, recorded_stat},
     trees::{self, Found, Kind, OneSided, Slot, TreeSource},
+    unlinked::Unlinked,
 };
 use bstr::{BStr, BString, ByteSlice};
 use format::{
@@ -237,6 +238,43 @@ pub struct Plan {
     /// Git's warnings that do not refuse the operation, for example about sparse paths left in
     /// place. Texts for standard error, each with a newline.
     pub warnings: Vec<BString>,
+}
+
+impl Plan {
+    /// Returns the files that planning saw and that must be unchanged when they are removed.
+    pub(super) fn files(&self) -> impl Iterator<Item = &sys::Stat> {
+        let writes = self.writes.iter().map(|write| &write.premise);
+        writes.chain(self.removals.iter().map(|removal| &removal.premise)).filter_map(Premise::file)
+    }
+}
+
+impl Plan {
+    /// Renews the premises of files of which this process has just carried out other `removals`:
+    /// hard links, whose ctime has changed. Any other change keeps the premise, which then fails.
+    pub fn follow_removals(&mut self, worktree: &sys::Dir, removals: &[Removal]) {
+        let files = removals.iter().filter_map(|removal| removal.premise.file());
+        let unlinked = Unlinked::of(files);
+        removals.iter().filter_map(|removal| removal.premise.file()).for_each(|file| unlinked.mark(file));
+        let writes =
+            self.writes.iter_mut().map(|write| (self.index.path_at(write.entry), &mut write.premise));
+        let removals = self.removals.iter_mut().map(|it| (it.path.as_bstr(), &mut it.premise));
+        for (path, premise) in writes.chain(removals) {
+            let Premise::Unchanged(expected) = premise else { continue };
+            if unlinked.contains(expected)
+                && let Ok(Some(found)) = worktree.stat(path)
+                && unlinked.is_unchanged(expected, &found)
+            {
+                **expected = found;
+            }
+        }
+    }
+}
+
+impl Premise {
+    /// Returns the file that must be unchanged.
+    fn file(&self) -> Option<&sys::Stat> {
+        if let Premise::Unchanged(stat) = self { Some(stat) } else { None }
+    }
 }
 
 /// The reason why planning stopped. Nothing was changed.

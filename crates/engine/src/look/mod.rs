@@ -18,6 +18,7 @@ pub mod sparse;
 pub mod stat;
 pub mod submodules;
 pub(crate) mod trees;
+pub mod unlinked;
 pub mod untracked;
 
 pub use error::LookError;

@@ -3,7 +3,7 @@
 use std::io;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::guard::Guard;
+use engine::{guard::Guard, unlinked::Unlinked};
 use sys::FileType;
 
 use super::{Removal, check::Checked};
@@ -21,12 +21,13 @@ impl Removal<'_> {
         let root = repo.work_tree().expect("it was opened");
         let guard = Guard::of(repo, root)?;
         let cwd = invocation.original_cwd(repo);
+        let unlinked = Unlinked::of(checked.values());
         let (mut is_any_gone, mut code) = (false, 0);
         for (number, path) in paths.iter().enumerate() {
             invocation.interrupt.check()?;
             let path = path.as_bstr();
             guard.check(path)?;
-            match self.remove_file(path, checked) {
+            match self.remove_file(path, checked, &unlinked) {
                 Ok(Removed::Gone) => is_any_gone = true,
                 Ok(Removed::Changed) => {
                     console::warning(text!("'", path, "' was changed meanwhile, and stays in the worktree"));
@@ -44,16 +45,17 @@ impl Removal<'_> {
         Ok(code)
     }
 
-    fn remove_file(&self, path: &BStr, checked: &Checked) -> io::Result<Removed> {
+    fn remove_file(&self, path: &BStr, checked: &Checked, unlinked: &Unlinked) -> io::Result<Removed> {
         // A path through a symlink leads out of the worktree, and counts as missing.
         let Some(now) = self.worktree.stat(path)? else { return Ok(Removed::Gone) };
         if now.file_type == FileType::Directory {
             // The directory stays: `unlink` fails and returns the error to report.
             return self.worktree.remove_file(path).map(|()| Removed::Gone);
         }
-        if !self.request.force && checked.get(path).is_none_or(|then| *then != now) {
+        if !self.request.force && checked.get(path).is_none_or(|then| !unlinked.is_unchanged(then, &now)) {
             return Ok(Removed::Changed);
         }
+        unlinked.mark(&now);
         match self.worktree.remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(Removed::Gone),

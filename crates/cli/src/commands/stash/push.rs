@@ -1,8 +1,10 @@
 //! `stash push`: saves the changes in a stash, and resets the worktree to HEAD.
 
+use std::collections::HashSet;
+
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{Plan, Workers},
+    checkout::{Plan, Removal, Workers},
     clean,
     pathspec::{Pathspecs, Seen},
     stash::{self, Changes, File, Scope, Target},
@@ -27,7 +29,7 @@ use crate::{
     session::{
         Session,
         apply::{Done, Recorded, Start, Transaction},
-        invocation::Invocation,
+        invocation::{Invocation, Program},
         settings::Settings,
     },
     term::{
@@ -120,22 +122,50 @@ impl<'a> Push<'a> {
             )?
         };
         let index = std::mem::replace(&mut transaction.index, Index::empty(self.repo.hash()));
-        let plan = stash::reset(self.repo, index, &changes, target);
+        let mut plan = stash::reset(self.repo, index, &changes, target);
+        let untracked = self.first_removals(&mut plan, &changes);
         self.run.interrupt.check()?;
         self.check_head(head.commit)?;
         self.record(stash, message.as_bstr())?;
-        self.reset(transaction, &root, plan, head.commit)
+        transaction.policy.metadata = Metadata { reference: None, treeish: Some(head.commit) };
+        if !self.remove_untracked(&mut transaction, &mut plan, untracked)? {
+            return Ok(1);
+        }
+        self.reset(transaction, &root, plan)
+    }
+
+    /// Takes the removals out of `plan` that come before all other steps: those of untracked files,
+    /// unless paths are given. Git runs `clean` for them, and changes nothing else if that fails.
+    fn first_removals(&self, plan: &mut Plan, changes: &Changes) -> Vec<Removal> {
+        if changes.untracked.is_empty() || !self.specs.is_empty() {
+            return Vec::new();
+        }
+        let untracked: HashSet<&BStr> = changes.untracked.iter().map(|(path, _)| path.as_bstr()).collect();
+        plan.removals.extract_if(.., |removal| untracked.contains(removal.path.as_bstr())).collect()
+    }
+
+    /// Removes untracked files, before `rest` is carried out. Returns false if some stay; the
+    /// errors were printed.
+    fn remove_untracked(
+        &self,
+        transaction: &mut Transaction<'a>,
+        rest: &mut Plan,
+        removals: Vec<Removal>,
+    ) -> Result<bool, Failure> {
+        if removals.is_empty() {
+            return Ok(true);
+        }
+        let index = Index::empty(self.repo.hash());
+        let first = removals.clone();
+        let plan = Plan { writes: Vec::new(), removals, warnings: Vec::new(), index };
+        let done = transaction.carry_out(plan)?;
+        self.run.interrupt.check()?;
+        rest.follow_removals(transaction.worktree(), &first);
+        Ok(done == Done::Complete && !transaction.report.was_undeleted)
     }
 
     /// Runs all steps after the stash is recorded. Returns the exit code.
-    fn reset(
-        &self,
-        mut transaction: Transaction<'a>,
-        root: &sys::Dir,
-        plan: Plan,
-        head: ObjectId,
-    ) -> Result<u8, Failure> {
-        transaction.policy.metadata = Metadata { reference: None, treeish: Some(head) };
+    fn reset(&self, mut transaction: Transaction<'a>, root: &sys::Dir, plan: Plan) -> Result<u8, Failure> {
         let done = transaction.carry_out(plan)?;
         let cleans = self.request.untracked != Untracked::Stay && self.specs.is_empty();
         let cleaned = match cleans && !transaction.report.stopped {
@@ -156,7 +186,11 @@ impl<'a> Push<'a> {
             // The stash is recorded, so the command can no longer be left to Git.
             Err(Failure::Unserved(what)) => Err(Failure::fatal(what)),
             Err(failure) => Err(failure),
-            Ok(()) => Ok(u8::from(done != Done::Complete)),
+            Ok(()) => {
+                // With paths, Git's `apply` fails if it cannot remove a file.
+                let was_undeleted = !self.specs.is_empty() && transaction.report.was_undeleted;
+                Ok(u8::from(done != Done::Complete || was_undeleted))
+            }
         }
     }
 
@@ -180,7 +214,10 @@ impl<'a> Push<'a> {
         }
         let refs = self.settings.refs(self.repo)?;
         let checked = switch::check_reset(self.repo, &refs, head);
-        checked.map_err(|_| Failure::Unserved("refs that cannot be written"))
+        checked.map_err(|error| match self.run.program {
+            Program::Git => Failure::Unserved("refs that cannot be written"),
+            Program::Sapwood => error.into(),
+        })
     }
 
     /// Leaves paths that match nothing to Git, which has its own messages for them.
@@ -259,11 +296,13 @@ impl<'a> Push<'a> {
     /// Records the commit as the newest stash entry, and reports that.
     fn record(&self, stash: ObjectId, message: &BStr) -> Result<(), Failure> {
         let refs = self.settings.refs(self.repo)?;
-        if store::refs::record(&refs, BStr::new(STASH), stash, Expected::Any, message).is_err() {
+        if let Err(error) = store::refs::record(&refs, BStr::new(STASH), stash, Expected::Any, message) {
+            // Git hides the cause.
+            console::error(error.to_string());
             if !self.request.quiet {
                 console::eprint_line("Cannot save the current status");
             }
-            return Err(Failure::Reported(1));
+            return Err(Failure::Reported(1).advised(error.advice()));
         }
         if !self.request.quiet {
             console::out(text!("Saved working directory and index state ", message));

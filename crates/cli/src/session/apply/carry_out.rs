@@ -192,6 +192,8 @@ impl Transaction<'_> {
             |outcome: &&Outcome| matches!(outcome, Outcome::Written(_) | Outcome::Collided(Some(_)));
         self.report.written = report.writes.iter().filter(written).count();
         self.report.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
+        self.report.was_undeleted |=
+            report.removals.iter().any(|outcome| matches!(outcome, Outcome::Undeleted(_)));
         self.report.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
         let done = if report.is_complete() && moved { Done::Complete } else { Done::Incomplete };
         let again =

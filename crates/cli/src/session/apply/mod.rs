@@ -124,6 +124,8 @@ pub(crate) struct Report {
     /// The steps ended early: by a signal, or for the reason in `fatal`.
     pub(crate) stopped: bool,
     fatal: Option<String>,
+    /// A file could not be removed, and stays.
+    pub(crate) was_undeleted: bool,
     /// An untracked file is in the place of an entry, and was kept.
     in_the_way: bool,
 }

@@ -1,6 +1,10 @@
 //! `push`: the changes that it stashes, and those that it leaves.
 
-use super::Pair;
+use bstr::ByteSlice as _;
+use testkit::Sandbox;
+
+use super::{Pair, setup};
+use crate::SAPWOOD;
 
 /// Local changes, as lines of shell code, that every form of `push` serves natively.
 const CHANGES: &[(&str, &str)] = &[
@@ -219,4 +223,46 @@ fn lists_unmerged_paths() {
     for form in [&["push"][..], &[], &["-q"], &["-u"], &["push", "--", "a"], &["-S"], &["-k"]] {
         pair.native(form);
     }
+}
+
+/// Git hides the cause, and with `-q` even the failure.
+#[test]
+fn names_the_cause_if_the_stash_is_not_recorded() {
+    for quiet in ["-q", "--no-quiet"] {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.init("repo");
+        setup(&repo);
+        repo.write("a", "3\n");
+        repo.write(".git/refs/stash.lock", "");
+        let run = repo.run(SAPWOOD.as_ref(), &["stash", "push", quiet]);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.stderr.contains_str("refs/stash.lock': File exists"), "{run:?}");
+        assert_eq!(repo.read("a"), "3\n");
+    }
+}
+
+/// As in Git, the tracked files stay too, and the exit code tells that files stay. A mount point
+/// cannot be removed by root either.
+#[test]
+fn fails_if_an_untracked_file_cannot_be_removed() {
+    let script = "echo 3 >a; mkdir u; echo 1 >u/1; echo 2 >u/2; echo 0 >b
+        mount --bind a u/1 || exit 77
+        $program stash -q -u 2>&1; echo $?; git status --porcelain; git stash list; umount u/1";
+    let sandbox = Sandbox::new();
+    let mut answers = Vec::new();
+    for (name, program) in [("git", "git"), ("ours", SAPWOOD)] {
+        let repo = sandbox.init(name);
+        setup(&repo);
+        let mut command = repo.command("unshare".as_ref());
+        command.args(["-r", "-m", "sh", "-c", &script.replace("$program", program)]);
+        let output = command.output().expect("unshare is installed");
+        if output.status.code() == Some(77) {
+            println!("skipped: nothing can be mounted");
+            return;
+        }
+        let text = String::from_utf8(output.stdout).expect("text");
+        answers.push(text.lines().filter(|line| !line.contains(": ")).collect::<Vec<_>>().join("\n"));
+    }
+    assert_eq!(answers[0], answers[1], "git left, ours right");
+    assert!(answers[1].starts_with("1\n M a\n"), "{}", answers[1]);
 }

@@ -53,7 +53,7 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
                     continue;
                 }
                 let dir = match handles.open(unit.dir) {
-                    Err(Unreachable::Blocked) => Err(unblock(run.worktree, layout.dirs[unit.dir].path).err()),
+                    Err(Unreachable::Blocked) => Err(unblock(run, layout.dirs[unit.dir].path).err()),
                     Err(Unreachable::Missing) => {
                         missing.0[unit.dir].store(true, Ordering::Relaxed);
                         Err(None)
@@ -66,7 +66,7 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
                         return;
                     }
                     let cleared = match &dir {
-                        Ok(dir) => clear_one(dir, name, run.write(step).1.mode.is_gitlink()),
+                        Ok(dir) => clear_one(run, dir, name, run.write(step).1.mode.is_gitlink()),
                         Err(None) => Ok(()),
                         Err(Some(error)) => Err(copy_error(error)),
                     };
@@ -116,28 +116,36 @@ fn retain_unchanged(run: &Run<'_>, mut steps: BTreeSet<usize>) -> BTreeSet<usize
     steps.retain(|&step| {
         let (write, _, path) = run.write(step);
         let found = run.worktree.stat(path).ok().flatten();
-        found.is_some_and(|found| matches!(&write.premise, Premise::Unchanged(seen) if **seen == found))
+        found.is_some_and(|found| match &write.premise {
+            Premise::Unchanged(seen) => run.unlinked.is_unchanged(seen, &found),
+            _ => false,
+        })
     });
     steps
 }
 
 /// Removes the leading component of `dir` that is not a directory.
-fn unblock(worktree: &sys::Dir, dir: &[u8]) -> io::Result<()> {
-    match find_obstacle(worktree, dir)? {
+fn unblock(run: &Run<'_>, dir: &[u8]) -> io::Result<()> {
+    match find_obstacle(run.worktree, dir)? {
         Some(Obstacle { len, stat }) if stat.file_type != FileType::Directory => {
-            ignore_missing(worktree.remove_file(&dir[..len]))
+            run.unlinked.mark(&stat);
+            ignore_missing(run.worktree.remove_file(&dir[..len]))
         }
         _ => Ok(()),
     }
 }
 
-fn clear_one(dir: &sys::Dir, name: &[u8], gitlink: bool) -> io::Result<()> {
+fn clear_one(run: &Run<'_>, dir: &sys::Dir, name: &[u8], gitlink: bool) -> io::Result<()> {
+    run.mark_unlinked(dir, name)?;
     let Err(error) = ignore_missing(dir.remove_file(name)) else { return Ok(()) };
     match dir.stat(name)? {
         Some(stat) if stat.file_type == FileType::Directory => match gitlink {
             true => Ok(()),
             false => {
-                subtree::visit(&dir.open_dir(name)?, &mut subtree::remove)?;
+                subtree::visit(&dir.open_dir(name)?, &mut |dir, name, stat| {
+                    run.unlinked.mark(stat);
+                    subtree::remove(dir, name, stat)
+                })?;
                 ignore_missing(dir.remove_dir(name))
             }
         },

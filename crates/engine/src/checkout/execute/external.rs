@@ -137,7 +137,7 @@ fn finish(round: &Round<'_>, worker: &mut Worker<'_>, job: Job, smudged: Result<
             Smudged::Ready(bytes) => bytes,
             Smudged::Unchanged | Smudged::Delayed => blob(reader, entry)?,
         };
-        write_new(handles, &dir, file_name(path), write, entry, content)
+        write_new(round.run, handles, &dir, file_name(path), write, entry, content)
     });
     round.settle(job.step, placed);
 }
@@ -154,5 +154,5 @@ pub(super) fn place(
     let Worker { run, handles, reader, convert, converted, .. } = worker;
     let content = convert.to_worktree(path, entry.oid, blob(reader, entry)?, converted);
     run.add_messages(convert.take_messages());
-    write_new(handles, dir, name, write, entry, content?)
+    write_new(run, handles, dir, name, write, entry, content?)
 }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     checkout::{Premise, Write},
     crew,
+    look::unlinked::Unlinked,
 };
 
 /// The largest conversion buffer that a worker keeps for its next file, in bytes.
@@ -87,11 +88,11 @@ impl<'r> Worker<'r> {
         let (write, entry, _) = self.run.write(step);
         let path = self.run.entry_path(step);
         if entry.mode.is_gitlink() {
-            return submodule(dir, name, &write.premise);
+            return submodule(&self.run.unlinked, dir, name, &write.premise);
         }
         if entry.mode.is_symlink() && self.run.options.symlinks {
             let target = blob(&mut self.reader, entry)?;
-            remove_old(dir, name, &write.premise)?;
+            remove_old(&self.run.unlinked, dir, name, &write.premise)?;
             return symlink(dir, name, target);
         }
         if class == Class::External {
@@ -102,7 +103,7 @@ impl<'r> Worker<'r> {
         let content = content(run, reader, convert, converted, &file);
         run.add_messages(convert.take_messages());
         match content? {
-            Some(content) => write_new(handles, dir, name, write, entry, content),
+            Some(content) => write_new(run, handles, dir, name, write, entry, content),
             None => self.stream(entry, dir, name, &write.premise),
         }
     }
@@ -134,7 +135,7 @@ impl<'r> Worker<'r> {
         name: &[u8],
         premise: &Premise,
     ) -> Result<Outcome, Stop> {
-        remove_old(dir, name, premise)?;
+        remove_old(&self.run.unlinked, dir, name, premise)?;
         let file = create(&mut self.handles, dir, name, entry)?;
         let Worker { run, reader, .. } = self;
         fill(dir, name, file, |mut file| {
@@ -209,6 +210,7 @@ pub(super) fn blob<'a>(reader: &'a mut Reader<'_>, entry: &Entry) -> Result<&'a 
 
 /// Creates a file with this content.
 pub(super) fn write_new(
+    run: &Run<'_>,
     handles: &mut Handles<'_>,
     dir: &sys::Dir,
     name: &[u8],
@@ -216,18 +218,21 @@ pub(super) fn write_new(
     entry: &Entry,
     content: &[u8],
 ) -> Result<Outcome, Stop> {
-    remove_old(dir, name, &write.premise)?;
+    remove_old(&run.unlinked, dir, name, &write.premise)?;
     let file = create(handles, dir, name, entry)?;
     fill(dir, name, file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
 }
 
 /// Removes the old file that planning found, if it is unchanged.
-fn remove_old(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> {
+fn remove_old(unlinked: &Unlinked, dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> {
     let (action, removed) = match premise {
         // Earlier phases have removed these files.
         Premise::Absent | Premise::Anything | Premise::Remnant => return Ok(()),
         Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
-            Some(found) if found == **expected => (Action::UnlinkOld, dir.remove_file(name)),
+            Some(found) if unlinked.is_unchanged(expected, &found) => {
+                unlinked.mark(&found);
+                (Action::UnlinkOld, dir.remove_file(name))
+            }
             Some(_) => return Err(Stop::Blocked),
             None => return Ok(()),
         },
@@ -278,9 +283,9 @@ pub(super) fn link_target(blob: &[u8]) -> &[u8] {
     blob.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-fn submodule(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<Outcome, Stop> {
+fn submodule(unlinked: &Unlinked, dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<Outcome, Stop> {
     if *premise != Premise::Directory {
-        remove_old(dir, name, premise)?;
+        remove_old(unlinked, dir, name, premise)?;
     }
     match dir.create_dir(name) {
         Ok(()) => stat_created(dir, name),

@@ -11,9 +11,12 @@
 //! [`Outcome`]. A failed step removes only what it created itself. After an interrupt, or an error
 //! at which Git stops, no further step begins.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    io,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use bstr::BStr;
@@ -23,7 +26,10 @@ use repo::convert::Converter;
 use super::{Cleared, Plan, Write};
 use sys::profile::{self, Phase};
 
-use crate::crew::{Crew, Tuning, Workers};
+use crate::{
+    crew::{Crew, Tuning, Workers},
+    look::unlinked::Unlinked,
+};
 
 mod attributes;
 mod batch;
@@ -102,6 +108,8 @@ struct Run<'r> {
     target_paths: Option<Vec<Vec<u8>>>,
     /// See [`Report::filter_failed`].
     filter_failed: AtomicBool,
+    /// The files of the premises.
+    unlinked: Unlinked,
 }
 
 /// Number of steps from which freed memory is returned to the system.
@@ -134,6 +142,17 @@ impl<'r> Run<'r> {
         if done == total || done.is_multiple_of(1 + total / PROGRESS_CALLS) {
             (self.options.progress)(done, total);
         }
+    }
+
+    /// Records the removal of the file `name`, whose state does not matter. Examines it only if
+    /// other steps have premises.
+    fn mark_unlinked(&self, dir: &sys::Dir, name: &[u8]) -> io::Result<()> {
+        if !self.unlinked.is_empty()
+            && let Some(stat) = dir.stat(name)?
+        {
+            self.unlinked.mark(&stat);
+        }
+        Ok(())
     }
 
     /// Collects messages for the report.
@@ -193,6 +212,7 @@ pub fn execute(
             plan.writes.iter().map(path).collect()
         }),
         filter_failed: AtomicBool::new(false),
+        unlinked: Unlinked::of(plan.files()),
     };
     let large = plan.writes.len() + plan.removals.len() >= MIN_STEPS_TO_RELEASE;
     let release = || {

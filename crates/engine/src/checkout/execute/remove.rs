@@ -47,7 +47,9 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
                         return;
                     }
                     let outcome = match &dir {
-                        Ok(dir) => remove_one(&removals[step], dir, name).unwrap_or_else(Outcome::Failed),
+                        Ok(dir) => {
+                            remove_one(run, &removals[step], dir, name).unwrap_or_else(Outcome::Failed)
+                        }
                         Err(Unreachable::Missing | Unreachable::Blocked) => Outcome::Kept,
                         Err(Unreachable::Failed(error)) => {
                             Outcome::Undeleted(Action::Unlink.failed()(copy_error(error)))
@@ -68,16 +70,18 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
     into_outcomes(outcomes)
 }
 
-fn remove_one(removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome, StepError> {
+fn remove_one(run: &Run<'_>, removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome, StepError> {
     let (action, removed) = if removal.gitlink {
         (Action::RemoveDirectory, dir.remove_dir(name))
     } else {
         if let Premise::Unchanged(expected) = &removal.premise {
             match dir.stat(name).map_err(Action::Examine.failed())? {
                 None => return Ok(Outcome::Kept),
-                Some(found) if found != **expected => return Ok(Outcome::Stale),
-                Some(_) => {}
+                Some(found) if run.unlinked.is_unchanged(expected, &found) => run.unlinked.mark(&found),
+                Some(_) => return Ok(Outcome::Stale),
             }
+        } else {
+            run.mark_unlinked(dir, name).map_err(Action::Examine.failed())?;
         }
         (Action::Unlink, dir.remove_file(name))
     };
