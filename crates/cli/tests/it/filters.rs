@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bstr::ByteSlice as _;
+use bstr::{BString, ByteSlice as _};
 use testkit::{FILTER_PROTOCOL, Oracle, Repo, Sandbox, wording};
 
 use crate::SAPWOOD;
@@ -311,4 +311,100 @@ fn sends_filters_the_same_conversation_as_git() {
         assert_eq!(theirs, ours, "{before}; {args:?}: git left, ours right");
     }
     assert!(requests > 80, "{requests} requests");
+}
+
+/// Responses of filter processes, as arguments of `printf`. A dash stands for the handshake. The
+/// process then closes its output, and reads its input to the end.
+const RESPONSES: &[&str] = &[
+    "zzzz",
+    "zz",
+    "+001",
+    "0003",
+    "fff9",
+    "0001",
+    "0004",
+    "",
+    "0016git-filter",
+    "000funexpected\\n",
+    "0016git-filter-server\\n000eversion=3\\n0000",
+    "0016git-filter-server\\n000eversion=2\\n0000zzzz",
+    "-",
+    "-zzzz",
+    "-0003",
+    "-0013status=success\\n0000zzzz",
+    "-0013status=success\\n00000007abczzzz",
+    "-0013status=success\\n00000007abc0000zzzz",
+    "-0013status=success\\n00000007abc00000000",
+    "-0013status=success\\n00000007abc00040007def00000000",
+    "-0013status=success\\n00000007ab",
+    "-0011status=error\\n0000",
+    "-0011status=abort\\n0000",
+    "-000fstatus=odd\\n0000",
+    "-0013status=delayed\\n0000",
+    "-0013status=delayed\\n0000zzzz",
+    "-0013status=delayed\\n00000000",
+    "-0013status=delayed\\n000000000011status=error\\n0000",
+    "-0013status=delayed\\n000000000013status=success\\n0000",
+];
+
+/// A filter that breaks the protocol so far that Git exits ends the command, also if the filter is
+/// not required. Any other failure leaves the content unchanged.
+#[test]
+fn nonsense_of_a_filter_has_gits_effect() {
+    const HANDSHAKE: &str = "0016git-filter-server\\n000eversion=2\\n0000\
+        0015capability=clean\\n0016capability=smudge\\n0015capability=delay\\n0000";
+    // A file as new as the index would be cleaned again when the index is written.
+    let settle = |repo: &Repo<'_>| {
+        let script = "touch -d 2020-01-01 b.p other .gitattributes && git update-index -q --refresh";
+        assert_eq!(repo.run(Path::new("/bin/sh"), &["-c", script]).code, 0);
+    };
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write(".gitattributes", "*.p filter=j\n");
+        repo.write("b.p", "b\n");
+        repo.write("other", "other\n");
+        repo.commit("one");
+        repo.write("a.p", "a\n");
+        settle(repo);
+    });
+    for response in RESPONSES {
+        for required in ["false", "true"] {
+            let written = match response.strip_prefix('-') {
+                Some(rest) => [HANDSHAKE, rest].concat(),
+                None => (*response).to_owned(),
+            };
+            let filter = format!("filter.j.process=printf '{written}'; exec >&-; cat >/dev/null");
+            let required = format!("filter.j.required={required}");
+            let with = |args: &[&str]| {
+                let args = [&["-c", &filter, "-c", &required], args].concat();
+                let context = format!("{response}, {args:?}");
+                let theirs = oracle.git().try_git(&args);
+                let ours = oracle.ours().run(Path::new(SAPWOOD), &args);
+                // For a delayed file that never comes, Git's exit code is the number of such files.
+                let code = |code: i32| if response.contains("delayed") { i32::from(code != 0) } else { code };
+                assert_eq!(code(theirs.code), code(ours.code), "{context}: {}{}", theirs.stderr, ours.stderr);
+                // Git may also print the signal with which it has stopped the process.
+                let plain = |said: &BString| -> Vec<BString> {
+                    let lines = said.lines().filter(|line| !line.contains_str("died of signal"));
+                    lines.map(BString::from).collect()
+                };
+                assert_eq!(plain(&theirs.stderr), plain(&ours.stderr), "{context}: git left, ours right");
+                oracle.same_state(&[&context]);
+            };
+            with(&["add", "a.p"]);
+            oracle.both(|repo| {
+                repo.try_git(&["rm", "-q", "--cached", "a.p"]);
+                repo.remove("b.p");
+            });
+            with(&["checkout", "--", "b.p"]);
+            oracle.both(|repo| {
+                repo.git(&["reset", "-q", "--hard"]);
+                settle(repo);
+            });
+        }
+    }
+    let nothing =
+        oracle.ours().run(Path::new(SAPWOOD), &["-c", "filter.j.process=printf zzzz", "add", "other", "a.p"]);
+    assert_eq!(nothing.code, 128, "{nothing:?}");
+    assert!(nothing.stderr.contains_str("protocol error: bad line length character: zzzz"), "{nothing:?}");
+    assert_eq!(oracle.ours().git(&["ls-files", "a.p"]).stdout, "");
 }

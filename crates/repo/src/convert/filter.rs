@@ -22,7 +22,7 @@ use sys::profile::{self, Phase};
 
 use super::{
     Content, Filtering, Worker,
-    process::{Answer, NotStarted, Process},
+    process::{Answer, Broken, NotStarted, Process},
 };
 use crate::{ConvertError, Error, Repository};
 
@@ -205,8 +205,8 @@ impl ExternalFilters {
 
     /// Runs one round: queries each filter with delayed files for the files that are ready, until
     /// it reports none. Blocks as long as the filters do. An empty result means that no more files
-    /// will come.
-    pub fn available(&mut self) -> Vec<BString> {
+    /// will come. An error must end the command.
+    pub fn available(&mut self) -> Result<Vec<BString>, Error> {
         let _phase = profile::span(Phase::Convert);
         let mut ready = Vec::new();
         while ready.is_empty() && !self.waiting.is_empty() {
@@ -242,10 +242,14 @@ impl ExternalFilters {
                         }
                     }
                     Ok(None) => self.failed = true,
-                    Err(_) => {
+                    Err(Broken::Failed) => {
                         messages.push(format!("error: external filter '{command}' failed"));
                         self.failed = true;
+                        running.remove(&command).map(Process::stop);
+                    }
+                    Err(Broken::Fatal(message)) => {
                         running.remove(&command);
+                        return Err(ConvertError::Protocol(message).into());
                     }
                 }
                 if done {
@@ -253,7 +257,7 @@ impl ExternalFilters {
                 }
             }
         }
-        ready
+        Ok(ready)
     }
 
     /// Returns true if a filter broke the protocol, so that Git's command would fail.
@@ -379,7 +383,8 @@ impl Worker {
         if !able {
             return Ok(Smudged::Unchanged);
         }
-        if delay && process.delay {
+        let delay = delay && process.delay;
+        if delay {
             header.push("can-delay=1".into());
         }
         Ok(match process.ask(&header, content) {
@@ -393,11 +398,15 @@ impl Worker {
                 }
                 Smudged::Unchanged
             }
-            Ok(Answer::Delayed) | Err(_) => {
+            Ok(Answer::Delayed) | Err(Broken::Failed) => {
                 messages.push(format!("error: external filter '{command}' failed"));
                 // The next file starts a new process.
-                running.remove(command);
+                running.remove(command).map(Process::stop);
                 Smudged::Unchanged
+            }
+            Err(Broken::Fatal(message)) => {
+                running.remove(command);
+                return Err(ConvertError::Protocol(message).into());
             }
         })
     }

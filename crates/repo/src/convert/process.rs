@@ -14,6 +14,8 @@ use crate::ConvertError;
 
 /// The longest payload of a packet.
 const MAX_DATA: usize = 65516;
+/// The longest payload of a packet with a line that Git reads.
+const MAX_LINE: usize = 65519;
 
 /// A running process.
 pub(super) struct Process {
@@ -32,6 +34,23 @@ pub(super) enum NotStarted {
     Failed(Vec<String>),
     /// An error that makes Git exit.
     Fatal(ConvertError),
+}
+
+/// The reason why a running process is of no more use.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// It has ended, or breaks the protocol in a way that Git treats as a failure of one file.
+    Failed,
+    /// Git's message for a response that is no packet. Git exits, whether the filter is required or
+    /// not.
+    Fatal(String),
+}
+
+impl From<io::Error> for Broken {
+    /// Converts an error of writing: the process has ended, or does not read.
+    fn from(_: io::Error) -> Broken {
+        Broken::Failed
+    }
 }
 
 /// The filter's response for a file.
@@ -55,34 +74,41 @@ impl Process {
         let stdout = BufReader::new(child.stdout.take().expect("asked to be piped"));
         let pipes = Some((stdin, stdout));
         let mut process = Process { child, pipes, clean: false, smudge: false, delay: false };
-        process.handshake(text).map_err(|reason| match reason {
-            NotStarted::Failed(mut lines) => {
+        match process.handshake(text) {
+            Ok(()) => Ok(process),
+            Err(NotStarted::Failed(mut lines)) => {
+                process.stop();
                 lines.push(format!("initialization for subprocess '{text}' failed"));
-                NotStarted::Failed(lines)
+                Err(NotStarted::Failed(lines))
             }
-            fatal => fatal,
-        })?;
-        Ok(process)
+            Err(fatal) => Err(fatal),
+        }
     }
 
     fn handshake(&mut self, text: &BStr) -> Result<(), NotStarted> {
         let failed = |line: String| NotStarted::Failed(vec![line]);
-        let unread = |what: &str| failed(format!("could not read {what} from subprocess '{text}'"));
+        let unread = |what: &str| {
+            let message = format!("could not read {what} from subprocess '{text}'");
+            move |broken| match broken {
+                Broken::Failed => failed(message),
+                Broken::Fatal(message) => NotStarted::Fatal(ConvertError::Protocol(message)),
+            }
+        };
         let other = |line: &Option<BString>, expected: &str| {
             let line = line.as_ref().map_or_else(|| "<flush packet>".to_owned(), ToString::to_string);
             failed(format!("Unexpected line '{line}', expected {expected}"))
         };
-        self.lines(&["git-filter-client", "version=2"])
-            .map_err(|_| failed("Could not write client identification".into()))?;
-        let line = self.line().map_err(|_| unread("greeting"))?;
+        // A process that does not read may still have written: its greeting decides.
+        let _ = self.lines(&["git-filter-client", "version=2"]);
+        let line = self.line().map_err(unread("greeting"))?;
         if line != Some("git-filter-server".into()) {
             return Err(other(&line, "git-filter-server"));
         }
-        let line = self.line().map_err(|_| unread("version"))?;
+        let line = self.line().map_err(unread("version"))?;
         let version =
             line.as_ref().and_then(|line| line.strip_prefix(b"version=")?.to_str().ok()?.parse().ok());
         let version: i32 = version.ok_or_else(|| other(&line, "version"))?;
-        let line = self.line().map_err(|_| unread("version flush"))?;
+        let line = self.line().map_err(unread("version flush"))?;
         if line.is_some() {
             return Err(other(&line, "flush"));
         }
@@ -91,7 +117,7 @@ impl Process {
         }
         self.lines(&["capability=clean", "capability=smudge", "capability=delay"])
             .map_err(|_| failed("Could not write requested capability".into()))?;
-        while let Some(line) = self.line().map_err(|_| unread("capabilities"))? {
+        while let Some(line) = self.line().map_err(unread("capabilities"))? {
             match line.strip_prefix(b"capability=") {
                 Some(b"clean") => self.clean = true,
                 Some(b"smudge") => self.smudge = true,
@@ -109,7 +135,7 @@ impl Process {
     }
 
     /// Sends a file and waits for the response. `header` holds the lines before the content.
-    pub(super) fn ask(&mut self, header: &[BString], content: &[u8]) -> io::Result<Answer> {
+    pub(super) fn ask(&mut self, header: &[BString], content: &[u8]) -> Result<Answer, Broken> {
         let mut packets = Vec::with_capacity(content.len() + 256);
         for line in header {
             packet(&mut packets, &[line, b"\n"]);
@@ -119,16 +145,20 @@ impl Process {
             packet(&mut packets, &[chunk]);
         }
         packets.extend_from_slice(b"0000");
-        self.write(&packets)?;
-        match self.status(BString::default())?.as_slice() {
+        let sent = self.write(&packets);
+        // A process that does not read may still have written something that is no packet.
+        let status = self.status(BString::default());
+        let status = status?;
+        sent?;
+        match status.as_slice() {
             b"success" => {}
             b"delayed" => return Ok(Answer::Delayed),
             b"error" => return Ok(Answer::Error),
             b"abort" => return Ok(Answer::Abort),
-            _ => return Err(unexpected("status")),
+            _ => return Err(Broken::Failed),
         }
         let mut bytes = Vec::new();
-        while let Some(packet) = self.packet()? {
+        while let Some(packet) = self.packet(MAX_DATA)? {
             bytes.extend_from_slice(&packet);
         }
         // An empty list keeps the earlier status.
@@ -136,22 +166,32 @@ impl Process {
             b"success" => Ok(Answer::Content(bytes)),
             b"error" => Ok(Answer::Error),
             b"abort" => Ok(Answer::Abort),
-            _ => Err(unexpected("status")),
+            _ => Err(Broken::Failed),
         }
     }
 
     /// Returns the delayed files that are ready now; `None` if the process reported an error.
-    pub(super) fn available(&mut self) -> io::Result<Option<Vec<BString>>> {
+    pub(super) fn available(&mut self) -> Result<Option<Vec<BString>>, Broken> {
         self.lines(&["command=list_available_blobs"])?;
         let mut paths = Vec::new();
-        while let Some(line) = self.line()? {
+        // Unlike elsewhere, Git exits if the process ends here.
+        let ended = |broken| match broken {
+            Broken::Failed => Broken::Fatal("the remote end hung up unexpectedly".to_owned()),
+            fatal @ Broken::Fatal(_) => fatal,
+        };
+        while let Some(line) = self.line().map_err(ended)? {
             paths.extend(line.strip_prefix(b"pathname=").map(BString::from));
         }
         match self.status(BString::default())?.as_slice() {
             b"success" => Ok(Some(paths)),
             b"error" => Ok(None),
-            _ => Err(unexpected("status")),
+            _ => Err(Broken::Failed),
         }
+    }
+
+    /// Ends a process that may not notice that its pipes are closed.
+    pub(super) fn stop(self) {
+        sys::terminate(&self.child);
     }
 
     fn lines(&mut self, lines: &[&str]) -> io::Result<()> {
@@ -164,13 +204,13 @@ impl Process {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (stdin, _) = self.pipes.as_mut().ok_or_else(|| unexpected("end"))?;
+        let (stdin, _) = self.pipes.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         stdin.write_all(bytes)?;
         stdin.flush()
     }
 
     /// Returns the last `status=` before the flush, or `before` if there is none.
-    fn status(&mut self, before: BString) -> io::Result<BString> {
+    fn status(&mut self, before: BString) -> Result<BString, Broken> {
         let mut status = before;
         while let Some(line) = self.line()? {
             if let Some(value) = line.strip_prefix(b"status=") {
@@ -180,29 +220,43 @@ impl Process {
         Ok(status)
     }
 
-    fn line(&mut self) -> io::Result<Option<BString>> {
-        Ok(self.packet()?.map(|mut line| {
-            if line.ends_with(b"\n") {
-                line.pop();
-            }
-            line.into()
-        }))
+    /// Reads a line without its line feed. To Git, an empty line ends a list.
+    fn line(&mut self) -> Result<Option<BString>, Broken> {
+        let packet = self.packet(MAX_LINE)?;
+        Ok(packet
+            .map(|mut line| {
+                if line.ends_with(b"\n") {
+                    line.pop();
+                }
+                line.into()
+            })
+            .filter(|line: &BString| !line.is_empty()))
     }
 
-    /// Reads a packet; `None` is a flush.
-    fn packet(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let (_, stdout) = self.pipes.as_mut().ok_or_else(|| unexpected("end"))?;
+    /// Reads a packet of at most `longest` bytes. `None` is a flush or another packet without
+    /// content.
+    fn packet(&mut self, longest: usize) -> Result<Option<Vec<u8>>, Broken> {
+        let (_, stdout) = self.pipes.as_mut().ok_or(Broken::Failed)?;
         let mut header = [0; 4];
-        stdout.read_exact(&mut header)?;
-        let len = header.to_str().ok().and_then(|hex| usize::from_str_radix(hex, 16).ok());
+        stdout.read_exact(&mut header).map_err(unread)?;
+        let digits = header.iter().map(|digit| char::from(*digit).to_digit(16));
+        let len = digits.collect::<Option<Vec<u32>>>();
+        let len = len.map(|digits| digits.iter().fold(0, |len, digit| len << 4 | *digit as usize));
         match len {
-            Some(0) => Ok(None),
-            Some(len) if len >= 4 => {
+            None => {
+                let text = header.split(|byte| *byte == 0).next().unwrap_or_default().as_bstr();
+                Err(Broken::Fatal(format!("protocol error: bad line length character: {text}")))
+            }
+            Some(0..=2 | 4) => Ok(None),
+            Some(3) => Err(Broken::Fatal("protocol error: bad line length 3".to_owned())),
+            Some(len) if len - 4 > longest => {
+                Err(Broken::Fatal(format!("protocol error: bad line length {}", len - 4)))
+            }
+            Some(len) => {
                 let mut bytes = vec![0; len - 4];
-                stdout.read_exact(&mut bytes)?;
+                stdout.read_exact(&mut bytes).map_err(unread)?;
                 Ok(Some(bytes))
             }
-            _ => Err(unexpected("packet")),
         }
     }
 }
@@ -216,8 +270,11 @@ impl Drop for Process {
     }
 }
 
-fn unexpected(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("unexpected {what}"))
+fn unread(error: io::Error) -> Broken {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Broken::Failed,
+        _ => Broken::Fatal(format!("read error: {}", sys::reason(&error))),
+    }
 }
 
 fn packet(out: &mut Vec<u8>, parts: &[&[u8]]) {

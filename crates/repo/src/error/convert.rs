@@ -36,6 +36,10 @@ pub enum ConvertError {
         /// The capability.
         capability: BString,
     },
+    /// A long-running filter wrote something that is no packet, or ended while it owed files. Git
+    /// exits, whether the filter is required or not.
+    #[error("{0}")]
+    Protocol(String),
     /// `working-tree-encoding` is set, but has no value.
     #[error("true/false are no valid working-tree-encodings")]
     EncodingWithoutName,

@@ -81,7 +81,7 @@ fn written(at: &Repo<'_>, index: &Index) -> (Vec<(BString, BString)>, Vec<String
         }
     }
     loop {
-        let ready = lane.available();
+        let ready = lane.available().expect("no error");
         if ready.is_empty() {
             break;
         }

@@ -95,10 +95,14 @@ fn work(round: &Round<'_>) {
     }
     // A filter is queried until it reports no more files, even if all promised files have arrived.
     while !round.run.interrupted() {
-        let ready = filters.available();
-        if ready.is_empty() {
-            break;
-        }
+        let ready = match filters.available() {
+            Ok(ready) if ready.is_empty() => break,
+            Ok(ready) => ready,
+            Err(error) => {
+                round.run.add_messages(filters.take_messages());
+                return round.run.stop_for_filter(error);
+            }
+        };
         for path in ready {
             let Some(job) = delayed.remove(&path) else { continue };
             let smudged = filters.fetch(path.as_ref(), round.run.write(job.step).1.oid).map_err(Stop::from);

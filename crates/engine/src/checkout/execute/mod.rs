@@ -108,6 +108,8 @@ struct Run<'r> {
     target_paths: Option<Vec<Vec<u8>>>,
     /// See [`Report::filter_failed`].
     filter_failed: AtomicBool,
+    /// See [`Report::filter_error`].
+    filter_error: Mutex<Option<repo::Error>>,
     /// The files of the premises.
     unlinked: Unlinked,
 }
@@ -153,6 +155,12 @@ impl<'r> Run<'r> {
             self.unlinked.mark(&stat);
         }
         Ok(())
+    }
+
+    /// Ends the run for an error of a filter that belongs to no step.
+    fn stop_for_filter(&self, error: repo::Error) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.filter_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
     /// Collects messages for the report.
@@ -212,6 +220,7 @@ pub fn execute(
             plan.writes.iter().map(path).collect()
         }),
         filter_failed: AtomicBool::new(false),
+        filter_error: Mutex::default(),
         unlinked: Unlinked::of(plan.files()),
     };
     let large = plan.writes.len() + plan.removals.len() >= MIN_STEPS_TO_RELEASE;
@@ -227,5 +236,6 @@ pub fn execute(
     let interrupted = run.interrupted();
     let filter_failed = run.filter_failed.load(Ordering::Relaxed);
     let messages = round::into_inner(run.messages);
-    Ok(Report { removals, writes, messages, filter_failed, interrupted, assumes_unchanged })
+    let filter_error = round::into_inner(run.filter_error);
+    Ok(Report { removals, writes, messages, filter_failed, filter_error, interrupted, assumes_unchanged })
 }

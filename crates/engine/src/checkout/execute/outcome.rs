@@ -117,6 +117,8 @@ pub struct Report {
     pub messages: Vec<String>,
     /// True if a long-running filter violated its protocol, regardless of the outcomes.
     pub filter_failed: bool,
+    /// The error of a filter that owed files, which stopped the run and belongs to no step.
+    pub filter_error: Option<repo::Error>,
     /// True if the run stopped early: the interrupt flag was set, or [`Report::fatal`] returns an
     /// error.
     pub interrupted: bool,
@@ -163,10 +165,11 @@ impl Report {
 
     /// Returns the error that stopped the run; the first in index order if there are several.
     pub fn fatal(&self) -> Option<&repo::Error> {
-        self.writes.iter().find_map(|outcome| match outcome {
+        let of_step = self.writes.iter().find_map(|outcome| match outcome {
             Outcome::Failed(StepError::Convert(error)) => Some(error),
             _ => None,
-        })
+        });
+        of_step.or(self.filter_error.as_ref())
     }
 
     /// Returns the writes that collided, for the warning of a clone.
