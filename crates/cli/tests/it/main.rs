@@ -105,6 +105,7 @@ mod status;
 mod status_costs;
 mod submodules;
 mod switch;
+mod symbolic_head;
 mod symbolic_ref;
 mod templates;
 mod trace;

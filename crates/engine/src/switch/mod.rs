@@ -205,8 +205,9 @@ fn advance_change(
     new: ObjectId,
     message: &BStr,
 ) -> Result<(BString, Change), Error> {
-    // An unreadable HEAD is an error. It must not be replaced by a detached one.
-    let (name, _) = repo.readable_chain("HEAD".into(), true)?.ok_or_else(|| {
+    // An unreadable HEAD is an error. It must not be replaced by a detached one. Only one step is
+    // followed: if the branch is symbolic, the update follows it and writes its log too.
+    let (name, _) = repo.readable_chain("HEAD".into(), false)?.ok_or_else(|| {
         let name = BString::from("HEAD");
         let reason = store::refs::Reason::Unresolved { name: name.clone() };
         store::refs::Error::CannotLock { name, reason }

@@ -10,7 +10,7 @@ use bstr::{BStr, BString};
 
 use super::{
     Change, Error, Expected, NewLog, Options, Reason, log, paths,
-    read::{Raw, Reader},
+    read::{End, Raw, Reader},
     transaction::{above, check_name},
 };
 use crate::Lock;
@@ -35,6 +35,7 @@ fn one(options: &Options, reader: &mut Reader<'_>, change: &Change) -> Result<()
         match reader.raw(name)? {
             Raw::Missing | Raw::Directory => check_free(options, reader, name)?,
             Raw::Broken => return Err(cannot(Reason::Broken { name: name.to_owned() })),
+            Raw::Symbolic(_) if reader.end(name)? == End::Dangling => {}
             Raw::Direct(_) | Raw::Symbolic(_) => return Err(cannot(Reason::AlreadyExists)),
         }
     }

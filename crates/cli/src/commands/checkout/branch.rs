@@ -500,10 +500,13 @@ impl Switch<'_> {
         console::eprint_line(text!(lead, short, "'"));
     }
 
-    /// Removes the reflog of the old branch if it was unborn.
+    /// Removes the reflog of the old branch if the branch does not exist now: this command, a hook
+    /// or another process may have created it.
     fn drop_unborn_reflog(&self) -> Result<(), Failure> {
         match &self.old.branch {
-            Some(branch) if self.old.is_unborn => Ok(state::forget_reflog(self.repo, branch.as_bstr())?),
+            Some(branch) if self.repo.value_of_ref(branch.as_bstr())?.is_none() => {
+                Ok(state::forget_reflog(self.repo, branch.as_bstr())?)
+            }
             _ => Ok(()),
         }
     }
