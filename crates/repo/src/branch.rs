@@ -65,32 +65,60 @@ impl<'a> Refspec<'a> {
         Refspec { negative, source, destination: destination.filter(|name| !name.is_empty()) }
     }
 
-    /// Returns the part of `name` that the asterisk matches; it is empty if the refspec has no
-    /// asterisk.
-    fn matched<'n>(&self, name: &'n BStr) -> Option<&'n [u8]> {
-        match self.source.split_once_str("*") {
-            Some((before, after)) => {
-                let fits = name.len() >= before.len() + after.len();
-                (fits && name.starts_with(before) && name.ends_with(after))
-                    .then(|| &name.as_bytes()[before.len()..name.len() - after.len()])
-            }
-            None => (self.source == name).then_some(&b""[..]),
-        }
+    /// Returns true if the source side matches `name`.
+    fn excludes(&self, name: &BStr) -> bool {
+        self.negative && replaced(self.source, self.source, name).is_some()
     }
 }
 
-/// Maps `name` by the first refspec that matches it.
+/// Returns `name` with the parts around the asterisk of `from` replaced by those of `to`. `None` if
+/// `from` does not match. Without an asterisk, `from` matches its own text.
+fn replaced(from: &BStr, to: &BStr, name: &BStr) -> Option<BString> {
+    let Some((before, after)) = from.split_once_str("*") else {
+        return (from == name).then(|| to.to_owned());
+    };
+    let fits = name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after);
+    let star = fits.then(|| &name[before.len()..name.len() - after.len()])?;
+    Some(match to.split_once_str("*") {
+        Some((before, after)) => bstr::concat([before, star, after]).into(),
+        None => to.to_owned(),
+    })
+}
+
+/// Returns true if a negative refspec excludes the name that is looked up, by Git's rules: the name
+/// is mapped from the destination of each pattern to its source, also if it is a source. So a
+/// negative refspec seldom hides the remote-tracking ref of a remote's ref, which may have been
+/// fetched before.
+fn is_excluded(specs: &[Refspec<'_>], name: &BStr) -> bool {
+    let mut reversed = specs.iter().filter(|spec| !spec.negative).filter_map(|spec| {
+        let is_pattern = spec.source.contains(&b'*');
+        let key = if is_pattern { spec.destination.unwrap_or(spec.source) } else { spec.source };
+        replaced(key, spec.source, name)
+    });
+    reversed.any(|source| specs.iter().any(|spec| spec.excludes(source.as_bstr())))
+}
+
+/// Maps the source `name` to its destination, by the first refspec that matches it.
 fn map_ref(specs: &[Refspec<'_>], name: &BStr) -> Option<BString> {
-    if specs.iter().any(|spec| spec.negative && spec.matched(name).is_some()) {
+    first(specs, name, |source, destination| (source, destination))
+}
+
+/// Maps the destination `name` to its source, by the first refspec that matches it.
+fn map_back(specs: &[Refspec<'_>], name: &BStr) -> Option<BString> {
+    first(specs, name, |source, destination| (destination, source))
+}
+
+fn first<'a>(
+    specs: &[Refspec<'a>],
+    name: &BStr,
+    direction: impl Fn(&'a BStr, &'a BStr) -> (&'a BStr, &'a BStr),
+) -> Option<BString> {
+    if is_excluded(specs, name) {
         return None;
     }
     specs.iter().filter(|spec| !spec.negative).find_map(|spec| {
-        let star = spec.matched(name)?;
-        let destination = spec.destination?;
-        Some(match destination.split_once_str("*") {
-            Some((before, after)) => bstr::concat([before, star, after]).into(),
-            None => destination.to_owned(),
-        })
+        let (from, to) = direction(spec.source, spec.destination?);
+        replaced(from, to, name)
     })
 }
 
@@ -102,6 +130,11 @@ impl Repository {
     /// Returns the remote-tracking ref of a remote's ref.
     fn tracking_ref(&self, remote: &BStr, name: &BStr) -> Option<BString> {
         map_ref(&self.refspecs(remote, "fetch"), name)
+    }
+
+    /// Returns the ref of a remote that its fetch refspecs store in the ref `name` (full).
+    pub fn fetched_into(&self, remote: &BStr, name: &BStr) -> Option<BString> {
+        map_back(&self.refspecs(remote, "fetch"), name)
     }
 
     /// Returns the remote of a branch, by configuration or by default.
@@ -309,8 +342,19 @@ mod tests {
             .collect();
         let map = |name: &str| map_ref(&specs, name.into()).map(|name| name.to_string());
         assert_eq!(map("refs/heads/a/b").as_deref(), Some("refs/remotes/o/a/b"));
-        assert_eq!(map("refs/heads/secret"), None);
+        // Its remote-tracking ref may have been fetched before.
+        assert_eq!(map("refs/heads/secret").as_deref(), Some("refs/remotes/o/secret"));
         assert_eq!(map("refs/tags/v1").as_deref(), Some("refs/x"));
         assert_eq!(map("refs/tags/v2"), None);
+        let back = |name: &str| map_back(&specs, name.into()).map(|name| name.to_string());
+        assert_eq!(back("refs/remotes/o/a").as_deref(), Some("refs/heads/a"));
+        assert_eq!(back("refs/remotes/o/secret"), None);
+        assert_eq!(back("refs/x").as_deref(), Some("refs/tags/v1"));
+        assert_eq!(back("refs/heads/a"), None);
+        let exact: Vec<_> =
+            ["a:b", "^a", "p*:q*"].iter().map(|text| Refspec::parse(BStr::new(text))).collect();
+        assert_eq!(map_ref(&exact, "a".into()), None);
+        assert_eq!(map_back(&exact, "b".into()), Some("a".into()));
+        assert_eq!(map_back(&exact, "p1".into()), None);
     }
 }

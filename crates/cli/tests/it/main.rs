@@ -84,6 +84,7 @@ mod read_tree;
 mod readme;
 mod recursion;
 mod refs;
+mod refspecs;
 mod refused_settings;
 mod reset;
 mod rev_parse;

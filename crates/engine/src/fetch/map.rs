@@ -424,18 +424,19 @@ fn without_duplicates(refs: Vec<Mapping>, messages: &mut Vec<Message>) -> Result
 }
 
 /// Returns the stale local refs, sorted: those that match a refspec's destination but whose source
-/// no longer exists. Symbolic refs are not stale, nor are refs whose source matches a negative
-/// refspec.
+/// no longer exists. Symbolic refs are not stale, nor, as in Git, are refs that a pattern maps to a
+/// source that matches a negative refspec.
 pub fn stale(refspecs: &[Refspec], fetched: &[Mapping], local: &LocalRefs) -> Vec<(BString, ObjectId)> {
     let there: HashSet<&BStr> = fetched.iter().map(|mapping| mapping.name.as_bstr()).collect();
     let is_stale = |name: &BString| {
         let positive = refspecs.iter().filter(|refspec| refspec.kind != Kind::Negative);
-        let sources: Vec<BString> = positive.filter_map(|refspec| refspec.map_back(name.as_bstr())).collect();
+        let source = |refspec: &Refspec| Some((refspec.is_pattern, refspec.map_back(name.as_bstr())?));
+        let sources: Vec<(bool, BString)> = positive.filter_map(source).collect();
         let is_omitted = |source: &BString| refspecs.iter().any(|refspec| refspec.omits(source.as_bstr()));
         !sources.is_empty()
             && !local.symbolic.contains(name)
-            && !sources.iter().any(is_omitted)
-            && !sources.iter().any(|source| there.contains(source.as_bstr()))
+            && !sources.iter().any(|(is_pattern, source)| *is_pattern && is_omitted(source))
+            && !sources.iter().any(|(_, source)| there.contains(source.as_bstr()))
     };
     let gone = local.values.iter().filter(|(name, _)| is_stale(name));
     gone.map(|(name, oid)| (name.clone(), *oid)).collect()

@@ -40,24 +40,8 @@ impl Track {
 /// Returns the remotes whose fetch refspecs update the ref `name` (full), each with the ref's name
 /// on the remote.
 fn sources(repo: &Repository, name: &BStr) -> Vec<(BString, BString)> {
-    let source = |remote: &BString| {
-        let specs = repo.config_all(&format!("remote.{remote}.fetch"));
-        specs.iter().find_map(|spec| source_of(spec.as_bstr(), name))
-    };
+    let source = |remote: &BString| repo.fetched_into(remote.as_bstr(), name);
     repo.remotes().into_iter().filter_map(|remote| source(&remote).map(|name| (remote, name))).collect()
-}
-
-/// Returns the remote ref that a refspec fetches into `name`.
-fn source_of(spec: &BStr, name: &BStr) -> Option<BString> {
-    let (source, destination) = spec.strip_prefix(b"+").unwrap_or(spec).split_once_str(":")?;
-    match (source.split_once_str("*"), destination.split_once_str("*")) {
-        (Some((before, after)), Some((from, to))) => {
-            let middle = name.strip_prefix(from)?.strip_suffix(to)?;
-            Some([before, middle, after].concat().into())
-        }
-        (None, None) => (name == destination).then(|| source.into()),
-        _ => None,
-    }
 }
 
 /// Returns true if a refspec of some remote fetches into `name` (full).
@@ -126,21 +110,5 @@ pub fn choose_upstream(
             Err(NoUpstream::Itself)
         }
         (None, _) => Ok(Upstream { remote: None, merge: vec![start.to_owned()] }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_the_source_of_a_tracking_ref() {
-        let source =
-            |spec: &str, name: &str| source_of(spec.into(), name.into()).map(|name| name.to_string());
-        let all = "+refs/heads/*:refs/remotes/o/*";
-        assert_eq!(source(all, "refs/remotes/o/a/b").as_deref(), Some("refs/heads/a/b"));
-        assert_eq!(source(all, "refs/remotes/p/a"), None);
-        assert_eq!(source("refs/heads/a:refs/x", "refs/x").as_deref(), Some("refs/heads/a"));
-        assert_eq!(source("refs/heads/a", "refs/heads/a"), None);
     }
 }
