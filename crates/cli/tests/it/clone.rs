@@ -505,3 +505,55 @@ fn dry_run_changes_nothing() {
     assert_eq!(run.stdout, format!("Would clone the repository '{source}' into 'copy'\n"));
     assert!(before == tree(&sandbox.path()));
 }
+
+/// `url.<base>.insteadOf` is applied once, by every command.
+#[test]
+fn rewrites_a_url_once() {
+    let sandbox = Sandbox::new();
+    for name in ["first/o", "second/o"] {
+        let repo = sandbox.init(name);
+        repo.write("name", name);
+        repo.commit(name);
+    }
+    let place = sandbox.path();
+    let (first, second) = (place.join("first"), place.join("second"));
+    sandbox.repo("home").write(
+        ".gitconfig",
+        format!(
+            "[url \"file://{first}/\"]\n\tinsteadOf = gh:\n[url \"file://{second}/\"]\n\tinsteadOf = file://{first}/\n\
+             [protocol \"file\"]\n\tallow = always\n",
+            first = first.display(),
+            second = second.display()
+        ),
+    );
+    let top = sandbox.repo("");
+    let ours = |repo: &Repo<'_>, args: &[&str]| {
+        let run = repo.run(Path::new(SAPWOOD), args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        run
+    };
+    let head = sandbox.repo("first/o").git(&["rev-parse", "HEAD"]).stdout;
+    for args in [&["clone", "-q", "gh:o", "made"][..], &["clone", "-q", "--depth=1", "gh:o", "made"]] {
+        ours(&top, args);
+        let made = sandbox.repo("made");
+        assert_eq!(made.read("name"), "first/o", "{args:?}");
+        for args in [&["fetch"][..], &["pull", "--ff-only"], &["fetch", "gh:o"]] {
+            ours(&made, args);
+            let fetched = made.git(&["rev-parse", "FETCH_HEAD"]).stdout;
+            assert_eq!(fetched, head, "{args:?}");
+        }
+        assert!(ours(&made, &["ls-remote", "origin"]).stdout.starts_with(&head[..40]));
+        top.remove("made");
+    }
+    // As with Git, a URL that is written out is rewritten too, once.
+    let url = format!("file://{}/o", first.display());
+    ours(&top, &["clone", "-q", &url, "made"]);
+    assert_eq!(sandbox.repo("made").read("name"), "second/o");
+    let outer = sandbox.init("outer");
+    outer.git(&["submodule", "--quiet", "add", "gh:o", "sub"]);
+    outer.commit("with a submodule");
+    ours(&top, &["clone", "-q", "--recurse-submodules", "outer", "copy"]);
+    assert_eq!(sandbox.repo("copy").read("sub/name"), "first/o");
+    ours(&sandbox.repo("copy"), &["fetch", "-q", "--recurse-submodules"]);
+    assert_eq!(sandbox.repo("copy/sub").git(&["rev-parse", "FETCH_HEAD"]).stdout, head);
+}

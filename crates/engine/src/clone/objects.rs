@@ -19,7 +19,7 @@ use repo::{
     fsck::{Line, Rules},
     indexing,
     objects::Objects,
-    wire::{self, Advertisement, Client, Connection, RemoteRef, url::Url},
+    wire::{self, Advertisement, Connection, RemoteRef, url::Url},
 };
 use sys::by_path;
 
@@ -168,7 +168,8 @@ pub(super) fn connect(source: &Source, asking: &Asking<'_>) -> Result<Connection
         Kind::Repository { git_dir } => {
             Url::of_path(std::os::unix::ffi::OsStrExt::as_bytes(git_dir.as_os_str()).as_bstr())
         }
-        Kind::Server | Kind::Bundle { .. } => Client::of(asking.repo).url(source.url.as_bstr()),
+        // `url.<base>.insteadOf` was applied once, when the source was located.
+        Kind::Server | Kind::Bundle { .. } => Url::parse(source.url.as_bstr()),
     };
     server::connect(&url, asking)
 }
