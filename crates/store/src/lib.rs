@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub mod claims;
 pub mod commit_graph;
 pub mod config;
 pub mod fold;

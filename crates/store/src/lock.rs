@@ -6,7 +6,8 @@
 //! On failure, and whenever a [`Lock`] is dropped before [`Lock::commit`], the lock file is removed
 //! and `<path>` is unchanged. There is no registry of locks and no signal handler: an interrupted
 //! command stops by returning, which drops its locks. A killed process leaves the lock file behind,
-//! as Git does. [`Error::Locked`] then reports the file to the next process.
+//! as Git does. [`Error::Locked`] then reports the file to the next process. Commands of worktrees
+//! also write [`claims`], by which the next one removes such a file.
 
 use std::{
     ffi::OsString,
@@ -18,7 +19,10 @@ use std::{
 
 use sys::{File, by_path};
 
-use crate::{Components, Error, Fsync, SharedRepository};
+use crate::{
+    Components, Error, Fsync, SharedRepository,
+    claims::{self, Claim},
+};
 
 /// Options for taking a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +98,7 @@ pub struct Lock {
     pid_path: Option<PathBuf>,
     file: Option<File>,
     held: bool,
+    claim: Option<Claim>,
 }
 
 impl Lock {
@@ -125,14 +130,15 @@ impl Lock {
 
     fn acquire(named: &Path, path: PathBuf, options: &LockOptions) -> Result<Lock, Error> {
         let lock_path = with_suffix(&path, ".lock");
-        let file = wait_for(options.wait, || by_path::create_new(&lock_path, 0o666)).map_err(|source| {
+        let created = wait_for(options.wait, || claims::create(&lock_path)).map_err(|source| {
             if source.kind() == io::ErrorKind::AlreadyExists {
                 Error::Locked { path: with_suffix(named, ".lock"), holder: holder_of(named) }
             } else {
                 Error::CannotLock { path: with_suffix(named, ".lock"), source }
             }
-        })?;
-        let mut lock = Lock { path, lock_path, pid_path: None, file: Some(file), held: true };
+        });
+        let (file, claim) = created?;
+        let mut lock = Lock { path, lock_path, pid_path: None, file: Some(file), held: true, claim };
         let adjusted = options.shared.adjust_file(lock.file());
         adjusted.map_err(|source| lock.error("fix permission bits on", source))?;
         if options.record_pid {
@@ -230,6 +236,7 @@ impl Lock {
         self.close()?;
         by_path::rename(&self.lock_path, &self.path).map_err(|source| self.error("rename", source))?;
         self.held = false;
+        self.claim = None;
         Ok(())
     }
 

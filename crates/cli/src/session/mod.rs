@@ -3,6 +3,7 @@
 
 pub(crate) mod advice;
 pub(crate) mod apply;
+pub(crate) mod claims;
 pub(crate) mod editor;
 pub(crate) mod hooks;
 pub(crate) mod input;

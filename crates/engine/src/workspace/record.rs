@@ -190,6 +190,11 @@ pub fn directory(common: &Path) -> PathBuf {
     common.join("sapwood").join("workspaces")
 }
 
+/// Returns the directory of the claims ([`store::claims`]) on locks of commands of worktrees.
+pub fn claims(common: &Path) -> PathBuf {
+    common.join("sapwood").join("locks")
+}
+
 /// Creates the state of a workspace, with empty upper and work directories. It appears under its
 /// name in one step. If the record has a place for these directories, a number is appended to the
 /// place while the path exists, because other repositories may have workspaces there.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     commands::worktree::context::{ADD, WorktreeContext},
-    session::{invocation::Invocation, settings::Settings},
+    session::{claims, invocation::Invocation, settings::Settings},
     term::{console, failure::Failure},
 };
 
@@ -35,6 +35,7 @@ impl<'a> Context<'a> {
         };
         let settings = Settings::read(run, &repo)?;
         let common = repo.real_common_dir();
+        claims::recover_locks(&common);
         Ok(Context { run, repo, settings, common })
     }
 

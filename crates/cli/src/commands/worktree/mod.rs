@@ -19,7 +19,7 @@ use crate::{
         record::{Command, Group, Revisions},
         trash,
     },
-    session::invocation::Invocation,
+    session::{claims, invocation::Invocation},
     term::{
         args::{Set, Table},
         failure::Failure,
@@ -143,6 +143,9 @@ fn perform(
     let args = parsed.store(&mut request)?;
     let repo = run.open()?;
     let context = WorktreeContext { run, repo: &repo, common: repo.real_common_dir(), table };
+    if trash == Trash::Emptied {
+        claims::recover_locks(&context.common);
+    }
     let code = act(&context, &request, &args);
     if trash == Trash::Emptied {
         trash::empty_in_background(&context.common);

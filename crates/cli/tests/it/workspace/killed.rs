@@ -104,6 +104,9 @@ fn reboot_and_recover(place: &Place, context: &str) {
     assert_eq!(again.stdout, "[]\n", "{context}: the first gc left something");
     let fsck = place.repo().try_git(&["fsck", "--no-dangling"]);
     assert_eq!(fsck.code, 0, "{context}: {}", fsck.stderr);
+    let foreign = place.repo().join(".git/index.lock");
+    let expected: Vec<PathBuf> = if foreign.exists() { vec![foreign] } else { Vec::new() };
+    assert_eq!(locks(place), expected, "{context}: locks");
     let staged = fs::read_dir(place.repo().join(".git/sapwood/workspaces")).into_iter().flatten();
     for state in staged {
         let state = state.expect("an entry").path();
@@ -114,6 +117,60 @@ fn reboot_and_recover(place: &Place, context: &str) {
             !state.file_name().expect("a name").to_string_lossy().starts_with('.'),
             "{context}: {state:?}"
         );
+    }
+}
+
+/// Returns the lock files, and the claims on them, in the Git directory.
+fn locks(place: &Place) -> Vec<PathBuf> {
+    fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).into_iter().flatten() {
+            let entry = entry.expect("an entry");
+            match entry.file_type().expect("a type").is_dir() {
+                true => walk(&entry.path(), found),
+                false if entry.path().extension().is_some_and(|end| end == "lock") => {
+                    found.push(entry.path())
+                }
+                false => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&place.repo().join(".git"), &mut found);
+    found
+}
+
+/// Kills a command before each rename, with which every lock ends.
+#[test]
+fn a_command_killed_with_any_lock_leaves_none_after_gc() {
+    for args in [
+        &["create", "-q", "two", "-b", "new", "four"][..],
+        &["rebase", "-q", "-d", "one", "four"],
+        &["move", "-q", "one", "moved"],
+        &["remove", "--force", "one"],
+    ] {
+        let mut held = 0;
+        for nth in 1.. {
+            let place = place();
+            place.done(&["create", "-q", "one", "--detach", "--backend", "overlay", "four~1"]);
+            place.workspace("one").write("file", "edited\n");
+            let inject = format!("inject=rename,renameat,renameat2:signal=KILL:when={nth}");
+            let mut command = place.repo().command(Path::new("strace"));
+            command.args(["-f", "--seccomp-bpf", "-o", "/dev/null", "-e", &inject, SAPWOOD, "workspace"]);
+            let status = command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            let is_done = status.expect("strace is installed").success();
+            held += locks(&place).len();
+            let context = format!("{args:?}, before rename {nth}");
+            // The lock of another program stays.
+            place.repo().write(".git/index.lock", "");
+            reboot_and_recover(&place, &context);
+            place.repo().remove(".git/index.lock");
+            place.repo().git(&["config", "a.b", "c"]);
+            if is_done {
+                assert!(nth > 2, "{context}");
+                break;
+            }
+        }
+        assert!(held > 0 || args[0] == "remove", "{args:?}: no lock was held at any rename");
     }
 }
 
