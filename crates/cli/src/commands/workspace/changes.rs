@@ -1,16 +1,13 @@
 //! `sapwood workspace changes <version> <token>`: the program in `core.fsmonitor` of a workspace.
 //!
 //! Git starts it at the root of the worktree for nearly every command, so it reads as little as
-//! possible: `.git`, the workspace's record, the upper layer and one snapshot. The repository is
-//! opened only to check directories that the base lacks. A failure is reported as "everything
-//! changed".
+//! possible: `.git`, the workspace's record, the configuration, the upper layer and one snapshot.
+//! The index is read only to check directories that the base lacks. A failure is reported as
+//! "everything changed".
 //!
 //! Source: githooks(5), fsmonitor-watchman.
 
-use std::{
-    cell::OnceCell,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::workspace::{
@@ -47,12 +44,12 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             return Ok(0);
         }
     };
-    let opened: OnceCell<Option<Repository>> = OnceCell::new();
-    let repository = || opened.get_or_init(|| run.open().ok()).as_ref();
+    let opened = run.open().ok();
+    let repository = opened.as_ref();
     let mut tracked = Tracked::default();
-    let has_tracked = |path: &BStr| repository().is_none_or(|repo| tracked.is_above_any(repo, path));
+    let has_tracked = |path: &BStr| repository.is_none_or(|repo| tracked.is_above_any(repo, path));
     let response = monitor::query_workspace(
-        &layer,
+        layer,
         &run.cwd,
         token.as_bstr(),
         MonitorClient::Git,

@@ -103,7 +103,7 @@ fn of_layer(repo: &Repository, layer: Option<Layer>, index: &Index, token: Optio
     let top = repo.work_tree().unwrap_or(repo.base_dir());
     let token = token.unwrap_or_default();
     let has_tracked = |path: &BStr| !index.range_below(path).is_empty();
-    workspace::query(&layer, top, token.as_ref(), MonitorClient::Sapwood, || Some(repo), has_tracked)
+    workspace::query(layer, top, token.as_ref(), MonitorClient::Sapwood, Some(repo), has_tracked)
         .unwrap_or_else(|error| unknown(&error))
 }
 

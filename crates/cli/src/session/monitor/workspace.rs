@@ -6,6 +6,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     ignore,
     monitor::Response,
+    stat::StatRules,
     workspace::upper::{self, Everything, IgnoredDirectories, Layer, MonitorClient, Prune},
 };
 use repo::Repository;
@@ -21,38 +22,41 @@ pub(super) fn is_own_command(command: &BStr) -> bool {
 /// Returns the changes in a workspace or union since `token`. If the upper layer cannot be read,
 /// the error means that any file may have changed.
 ///
-/// `has_tracked` returns true if the index has entries below a directory. `repository` is called
-/// only if the workspace contains a directory that its base lacks.
+/// `has_tracked` returns true if the index has entries below a directory. `repository` has the
+/// client's settings. Without it, any file may have changed.
 pub(crate) fn query<'r>(
-    layer: &Layer,
+    layer: Layer,
     top: &Path,
     token: &BStr,
     client: MonitorClient,
-    repository: impl FnOnce() -> Option<&'r Repository>,
+    repository: Option<&'r Repository>,
     has_tracked: impl FnMut(&BStr) -> bool,
 ) -> Result<Response, upper::Error> {
+    let Some(rules) = repository.and_then(|repo| StatRules::of(repo).ok()) else {
+        return Ok(Response::none(upper::unknown_token()));
+    };
     let worktree =
         Dir::open(top).map_err(|source| upper::Error::Unreadable { path: top.to_owned(), source })?;
-    let mut prune = Lazy { state: State::New(Some(repository), Some(has_tracked)), worktree: &worktree };
-    upper::respond(layer, &worktree, token, client, &mut prune)
+    let mut prune = Lazy { state: State::New(repository, Some(has_tracked)), worktree: &worktree };
+    upper::respond(&layer.under(rules), &worktree, token, client, &mut prune)
 }
 
 /// Loads the ignore rules when the first directory is checked.
-struct Lazy<'w, F, T> {
-    state: State<'w, F, T>,
+struct Lazy<'r, 'w, T> {
+    state: State<'r, 'w, T>,
     worktree: &'w Dir,
 }
 
-enum State<'w, F, T> {
-    New(Option<F>, Option<T>),
+enum State<'r, 'w, T> {
+    New(Option<&'r Repository>, Option<T>),
     Ready(Box<dyn Prune + 'w>),
 }
 
-impl<'r, 'w, F: FnOnce() -> Option<&'r Repository>, T: FnMut(&BStr) -> bool + 'w> Prune for Lazy<'w, F, T> {
+impl<'w, T: FnMut(&BStr) -> bool + 'w> Prune for Lazy<'_, 'w, T> {
     fn is_left_out(&mut self, path: &BStr) -> bool {
         if let State::New(repository, has_tracked) = &mut self.state {
             let (repository, has_tracked) = (repository.take(), has_tracked.take());
-            let ready = repository.and_then(|open| open()).zip(has_tracked);
+            let ready = repository.zip(has_tracked);
             self.state = State::Ready(match ready.and_then(|(repo, has)| rules(repo, self.worktree, has)) {
                 Some(rules) => Box::new(rules),
                 None => Box::new(Everything),

@@ -184,6 +184,44 @@ fn every_kind_of_change_is_reported() {
     }
 }
 
+/// A file that counts as unchanged under one setting may be changed under the next.
+#[test]
+fn changed_settings_are_noticed() {
+    let old = "touch -d 2001-01-01";
+    // Stock builds of Git compare whole seconds.
+    let write = |name: &str, text: &str| format!("sleep 1.1; printf '{text}' >{name}; {old} {name}");
+    let watched = Watched::new("overlay");
+    let set = |pair: &str| format!("git config --worktree {pair}");
+    for change in [
+        set("core.fileMode false"),
+        "chmod +x one".to_owned(),
+        set("core.fileMode true"),
+        format!("{old} two a/one"),
+        set("core.trustctime false"),
+        write("two", "TWO\\n"),
+        set("core.trustctime true"),
+        set("core.checkStat minimal"),
+        write("a/one", "a/ONE\\n"),
+        set("core.checkStat default"),
+        set("core.symlinks false"),
+        "rm link; printf dir/deep >link".to_owned(),
+        set("core.symlinks true"),
+        set("core.fileMode false"),
+        set("core.fileMode true"),
+    ] {
+        for tool in ["git", SAPWOOD] {
+            watched.compare("-unormal", tool, &change);
+            // The next change is made after both have stored a token.
+            watched.compare("-unormal", tool, ":");
+        }
+    }
+    let last = watched.inside("git status --porcelain; git -c core.fileMode=false status --porcelain", &[]);
+    for line in [" M one\n", " M two\n", " M a/one\n", " T link\n"] {
+        assert!(last.contains(line), "{last}");
+    }
+    assert_eq!(last.matches(" M one\n").count(), 1, "a setting of the command line counts: {last}");
+}
+
 #[test]
 fn random_changes_are_reported() {
     let watched = Watched::new("overlay");

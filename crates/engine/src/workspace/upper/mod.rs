@@ -26,7 +26,10 @@ use super::{
     backend::{Backend, fuse},
     record::Workspace,
 };
-use crate::look::monitor::{Changes, Response};
+use crate::look::{
+    monitor::{Changes, Response},
+    stat::StatRules,
+};
 
 pub use ignored::IgnoredDirectories;
 pub use list::{Below, Kind, Line, List, Time};
@@ -88,6 +91,8 @@ pub struct Layer {
     pub dir: PathBuf,
     /// The way in which the overlay marks its entries.
     pub form: Form,
+    /// The settings by which the client compares files, in the form of tokens.
+    pub rules: String,
 }
 
 impl Layer {
@@ -115,7 +120,24 @@ impl Layer {
             dir: record.dir.clone(),
             base_files,
             form,
+            rules: String::new(),
         })
+    }
+
+    /// Sets the settings by which the client compares files. A token is only valid under the
+    /// settings under which the client has compared the files, because a file that is unchanged
+    /// under one setting may be changed under another. Files of the base are equal to their entries
+    /// under all settings.
+    #[must_use]
+    pub fn under(self, rules: StatRules) -> Layer {
+        let StatRules { trust_ctime, check_stat, file_mode, symlinks } = rules;
+        let letters = [(trust_ctime, 't'), (check_stat, 's'), (file_mode, 'f'), (symlinks, 'l')];
+        let mut text: String =
+            letters.iter().filter(|(is_set, _)| !is_set).map(|(_, letter)| *letter).collect();
+        if !text.is_empty() {
+            text.insert(0, RULES);
+        }
+        Layer { rules: text, ..self }
     }
 }
 
@@ -159,6 +181,7 @@ pub fn respond(
     // list is an exception, because the index of a base is written before its workspace gets frozen
     // layers.
     let has_same_layers = |before: &List| before.layers == now.layers || *before == List::default();
+    let previous = previous.filter(|previous| previous.snapshot == EMPTY || previous.rules == layer.rules);
     let before = previous.as_ref().and_then(|previous| previous.list(layer)).filter(has_same_layers);
     let (Some(previous), Some(before)) = (&previous, before) else {
         return Ok(Response {
@@ -209,19 +232,23 @@ impl Listed {
     }
 }
 
-/// A parsed token: `sapwood-1.<base>.<snapshot>`, with `.unlisted` if the client's lists of
-/// untracked files are not trustworthy.
+/// A parsed token: `sapwood-1.<base>.<snapshot>`, with [`Layer::rules`], and with `.unlisted` if
+/// the client's lists of untracked files are not trustworthy.
 #[derive(Debug, PartialEq, Eq)]
 struct MonitorToken {
     token: BString,
     /// The name of the snapshot, or [`EMPTY`].
     snapshot: String,
+    /// See [`Layer::rules`].
+    rules: String,
     listed: Listed,
 }
 
 const PREFIX: &str = "sapwood-1.";
 const EMPTY: &str = "empty";
 const UNLISTED: &str = ".unlisted";
+/// Begins [`Layer::rules`] that differ from Git's defaults.
+const RULES: char = '~';
 
 /// Returns the token of an upper layer that contains only `.git`, on the base with this name. It
 /// needs no snapshot.
@@ -243,7 +270,9 @@ impl MonitorToken {
             Some(snapshot) => (snapshot, Listed::No),
             None => (rest, Listed::Yes),
         };
-        Some(MonitorToken { token: token.to_owned(), snapshot: snapshot.to_owned(), listed })
+        let (snapshot, rules) = snapshot.split_at(snapshot.find(RULES).unwrap_or(snapshot.len()));
+        let (snapshot, rules) = (snapshot.to_owned(), rules.to_owned());
+        Some(MonitorToken { token: token.to_owned(), snapshot, rules, listed })
     }
 
     fn list(&self, layer: &Layer) -> Option<List> {
@@ -280,7 +309,7 @@ impl Layer {
         let before = previous.map(|(token, _)| &*token.snapshot);
         let is_stored = before == Some(&*name) || snapshot::store(&self.state, &name, &bytes, before).is_ok();
         match (is_stored, previous) {
-            (true, _) => token_of(&self.base, &name, listed),
+            (true, _) => token_of(&self.base, &(name + &self.rules), listed),
             (false, Some((token, before))) if before.mounts == list.mounts => token.token.clone(),
             (false, _) => token_of(&self.base, "none", listed),
         }

@@ -23,6 +23,7 @@ fn layer(dir: &Path, form: Form) -> Layer {
         lower: Vec::new(),
         dir: dir.to_owned(),
         form,
+        rules: String::new(),
     }
 }
 
