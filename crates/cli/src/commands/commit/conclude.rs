@@ -146,7 +146,11 @@ impl Run<'_> {
         if let Err(error) = switch::state::conclude(repo, &refs) {
             console::error(error.to_string());
         }
-        prepared.publish().map_err(|_| Failure::fatal(STALE))?;
+        // Git hides the cause.
+        prepared.publish().map_err(|error| {
+            console::error(error.to_string());
+            Failure::fatal(STALE)
+        })?;
         self.rerere()?;
         let output =
             if self.plan.request.quiet { MaintenanceOutput::Quiet } else { MaintenanceOutput::Progress };

@@ -246,7 +246,11 @@ impl State<'_> {
         let file = self.file();
         let parent = file.parent().expect("the file is in the Git directory");
         let made = self.settings.locks.shared.create_dir_all(parent);
-        made.map_err(|_| Failure::fatal("failed to create directory for sparse-checkout file"))
+        made.map_err(|error| {
+            let reason = sys::reason(&error);
+            let place = parent.display();
+            Failure::fatal(format!("failed to create directory for sparse-checkout file: {place}: {reason}"))
+        })
     }
 
     /// Applies `patterns`, and then writes them to the file.

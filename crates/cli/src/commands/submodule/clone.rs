@@ -138,7 +138,7 @@ impl Clones<'_> {
         let shared = superproject.settings.locks.shared;
         let make_parents = |path: &Path| {
             let made = path.parent().map_or(Ok(()), |parent| shared.create_dir_all(parent));
-            made.map_err(|_| Failure::fatal(format!("could not create directory '{}'", path.display())))
+            made.map_err(cannot_create(path))
         };
         if exists(&place) {
             make_parents(&dir)?;
@@ -202,7 +202,7 @@ impl Clones<'_> {
             connect::place(superproject.repo, wanted.name.as_bstr()).inspect_err(|_| self.disable(wanted))?;
         if !exists(&dir) {
             let made = superproject.settings.locks.shared.create_dir_all(&dir);
-            made.map_err(|_| Failure::fatal(format!("could not create directory '{}'", dir.display())))?;
+            made.map_err(cannot_create(&dir))?;
         }
         connect::connect(&dir, &place, superproject.settings)?;
         let edits: Vec<Edit> = alternates::inherited(superproject.repo)
@@ -241,4 +241,11 @@ fn not_empty(dir: &Path) -> Failure {
 
 fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
+}
+
+fn cannot_create(dir: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
+    move |error| {
+        let reason = sys::reason(&error);
+        Failure::fatal(format!("could not create directory '{}': {reason}", dir.display()))
+    }
 }

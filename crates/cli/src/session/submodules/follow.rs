@@ -503,8 +503,10 @@ impl<'a> Submodules<'a> {
                 Populated::No if without == Nested::CheckOut && nested.is_missing_or_empty(link) => {
                     nested.validate(link)?;
                     let made = self.settings.locks.shared.create_dir_all(&nested.dir(link));
-                    made.map_err(|_| {
-                        Failure::Fatal(text!("could not create directories for ", path, "/", link, "/.git"))
+                    made.map_err(|error| {
+                        let place = text!(path, "/", link, "/.git");
+                        let reason = sys::reason(&error);
+                        Failure::Fatal(text!("could not create directories for ", place, ": ", reason))
                     })?;
                     all &= nested.move_worktree(link, commit, true, Force::No)?;
                 }
