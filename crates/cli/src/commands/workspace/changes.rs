@@ -7,7 +7,10 @@
 //!
 //! Source: githooks(5), fsmonitor-watchman.
 
-use std::path::{Path, PathBuf};
+use std::{
+    cell::OnceCell,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::workspace::{
