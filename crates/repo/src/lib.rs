@@ -57,13 +57,13 @@ pub use config::{
 };
 pub use env::Env;
 pub use error::{
-    Attempt, ConfigError, ConvertError, DiscoveryError, Error, FormatError, ObjectError, PathOrigin,
+    Attempt, ConfigError, ConvertError, DiscoveryError, Error, Foreign, FormatError, ObjectError, PathOrigin,
     RefError, RevisionError, UpstreamError,
 };
 pub use history::LeftBehind;
 pub use identity::{Given as GivenIdentity, IdentityError, Person, Who, check_committer_date, parse_moment};
 pub use links::{Commits, Links, tag_target};
-pub use open::{Extensions, TemplateFormat, template_format};
+pub use open::{Extensions, TemplateFormat, Trust, template_format};
 pub use promisor::{CONTENTS_REMOTE, LazyFetch, Place, Promised};
 pub use reflog::{DetachedFrom, LogLine};
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
@@ -184,6 +184,17 @@ impl Head {
     }
 }
 
+/// Refuses a worktree unless it, its `.git` file if it has one, and its Git directory belong to the
+/// user, or `safe.directory` names it.
+pub fn check_worktree_owner(
+    options: &OpenOptions,
+    top: &Path,
+    gitfile: Option<&Path>,
+    git_dir: &Path,
+) -> Result<(), Error> {
+    open::check_worktree_owner(options, &Env::from(options.env.clone()), top, gitfile, git_dir)
+}
+
 impl Repository {
     /// Finds and opens a repository. Refuses unsafe ownership (`safe.directory`), unknown
     /// extensions, newer format versions and reftable, with Git's messages.
@@ -210,6 +221,18 @@ impl Repository {
             processes: Arc::default(),
             now: OnceLock::new(),
         })
+    }
+
+    /// Opens the repository at `git_dir`, to which a file `.git` in the directory `top` leads that
+    /// Git does not read. Refuses what [`Repository::open`] refuses of a worktree.
+    pub fn open_for(options: &OpenOptions, top: &Path, git_dir: &Path) -> Result<Repository, Error> {
+        check_worktree_owner(options, top, Some(&top.join(".git")), git_dir)?;
+        Repository::open(&OpenOptions { git_dir: Some(git_dir.to_owned()), ..options.clone() })
+    }
+
+    /// Returns the users whose files a command may use that works in this repository.
+    pub fn trust(&self) -> Trust {
+        Trust::of(self.options.clone(), &self.real_common_dir())
     }
 
     /// Reopens the repository, to read a `shallow` file that has changed.

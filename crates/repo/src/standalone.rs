@@ -120,6 +120,13 @@ impl StandaloneConfig {
 }
 
 impl Repository {
+    /// Opens the repository at `git_dir`. A repository of another user is refused unless
+    /// `safe.directory` allows it, although the path is explicit.
+    pub fn open_owned(options: &OpenOptions, git_dir: &Path) -> Result<Repository, Error> {
+        open::check_owner(options, &Env::from(options.env.clone()), git_dir)?;
+        Repository::open(&OpenOptions { git_dir: Some(git_dir.to_owned()), ..options.clone() })
+    }
+
     /// Opens the repository at `git_dir` as the source of a clone, with the settings and current
     /// directory of `options`. An explicit path does not make it trusted: a repository of another
     /// user is refused unless `safe.directory` allows it.

@@ -68,6 +68,15 @@ pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().append(true).create(create).mode(mode).open(path)).map(File::from)
 }
 
+/// Opens a lock file for appending, and creates it if it is missing. Does not follow a symbolic
+/// link (`ELOOP`), and does not wait for a FIFO.
+pub fn lock_file(path: &Path, mode: u32) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(mode).custom_flags(flags.bits() as i32);
+    call(Phase::Open, || options.open(path)).map(File::from)
+}
+
 /// Reads a whole file. Returns `None` if it does not exist (`ENOENT`, `ENOTDIR`).
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let whole = || {

@@ -193,6 +193,12 @@ impl fmt::Display for MountNamespace {
     }
 }
 
+/// Returns the effective user of the process `pid`. Returns `None` if it has ended.
+pub fn user_of(pid: u32) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(format!("/proc/{pid}")).ok().map(|stat| stat.uid())
+}
+
 /// Returns the ids of all processes that are visible to this one.
 pub fn process_ids() -> io::Result<Vec<u32>> {
     let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

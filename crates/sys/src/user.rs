@@ -37,6 +37,27 @@ pub fn effective_gid() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
+/// Returns the groups of the process: the effective one and the supplementary ones.
+pub fn groups() -> Vec<u32> {
+    let others = rustix::process::getgroups().unwrap_or_default();
+    std::iter::once(effective_gid()).chain(others.into_iter().map(rustix::process::Gid::as_raw)).collect()
+}
+
+/// Returns the id that the kernel reports for the owners that the user namespace of this process
+/// does not map. Returns `None` if the namespace maps all ids.
+pub fn unmapped_id() -> Option<u32> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let map = read("/proc/self/uid_map");
+    let counts = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
+    if map.is_empty() || counts.sum::<u64>() >= u64::from(u32::MAX) {
+        return None;
+    }
+    Some(read("/proc/sys/kernel/overflowuid").trim_end().parse().unwrap_or(OVERFLOW_ID))
+}
+
+/// The default of `/proc/sys/kernel/overflowuid`.
+const OVERFLOW_ID: u32 = 65534;
+
 /// Returns the entry of the real user. Commits and reflogs contain its name.
 pub fn current() -> Option<User> {
     let uid = rustix::process::getuid().as_raw();

@@ -1,6 +1,9 @@
 //! Errors of finding a repository, and of its format.
 
-use std::{os::unix::ffi::OsStrExt as _, path::PathBuf};
+use std::{
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BString, ByteSlice as _};
 
@@ -53,9 +56,50 @@ pub enum DiscoveryError {
         quoted = quote::shell_pretty(.0.as_os_str().as_bytes().as_bstr())
     )]
     DubiousOwner(PathBuf),
+    /// Another user could change a directory or file that is no repository, and `safe.directory`
+    /// does not name it.
+    #[error(
+        "detected dubious ownership in '{}': {}\n\
+         To add an exception for this directory, call:\n\n\
+         \tgit config --global --add safe.directory {quoted}",
+        .dir.display(), .foreign.of(.part),
+        quoted = quote::shell_pretty(.declared.as_os_str().as_bytes().as_bstr())
+    )]
+    Foreign {
+        /// The directory or file.
+        dir: PathBuf,
+        /// The file, link or directory that another user could change.
+        part: PathBuf,
+        /// The reason.
+        foreign: Foreign,
+        /// The value for `safe.directory` that allows it.
+        declared: PathBuf,
+    },
     /// `safe.bareRepository` forbids a bare repository that is found by discovery.
     #[error("cannot use bare repository '{0}' (safe.bareRepository is 'explicit')")]
     BareForbidden(PathBuf),
+}
+
+/// The reason why another user could change a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// This user owns it.
+    Owner(u32),
+    /// This user made a symbolic link.
+    Link(u32),
+    /// Others than its owner may write there.
+    Writable,
+}
+
+impl Foreign {
+    fn of(self, part: &Path) -> String {
+        let part = part.display();
+        match self {
+            Foreign::Owner(id) => format!("'{part}' belongs to the user {id}"),
+            Foreign::Link(id) => format!("the link '{part}' belongs to the user {id}"),
+            Foreign::Writable => format!("other users may write to '{part}'"),
+        }
+    }
 }
 
 /// `core.repositoryFormatVersion` or an extension is not supported.

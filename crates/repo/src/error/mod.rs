@@ -21,7 +21,7 @@ use sys::{Refused, UserPath};
 
 pub use config::ConfigError;
 pub use convert::ConvertError;
-pub use discovery::{DiscoveryError, FormatError};
+pub use discovery::{DiscoveryError, Foreign, FormatError};
 pub use objects::ObjectError;
 pub use refs::RefError;
 pub use revision::{RevisionError, UpstreamError};
@@ -229,6 +229,15 @@ impl Error {
     pub fn is_outside(&self) -> bool {
         use DiscoveryError::{MountPoint, NotFound};
         matches!(self, Error::Discovery(NotFound | MountPoint(_)))
+    }
+
+    /// Returns the `.git` file that does not begin with `gitdir: `, if discovery ended there.
+    pub fn malformed_gitfile(&self) -> Option<&Path> {
+        match self {
+            Error::Discovery(DiscoveryError::GitfileFormat(path)) => Some(path),
+            Error::Warned { error, .. } => error.malformed_gitfile(),
+            _ => None,
+        }
     }
 
     /// The warnings that Git prints before the error.

@@ -7,6 +7,7 @@
 mod discover;
 mod extensions;
 mod safety;
+mod trust;
 
 use std::{
     cell::RefCell,
@@ -29,6 +30,7 @@ use discover::{Found, GitDir};
 pub use extensions::Extensions;
 use extensions::Format;
 pub use extensions::{TemplateFormat, template_format};
+pub use trust::Trust;
 
 /// Git refuses a longer `GIT_DIR`: `PATH_MAX` less the space for the names below it.
 const GIT_DIR_LIMIT: usize = 4096 - 40;
@@ -185,6 +187,19 @@ pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> R
         Ok(()) => Ok(warnings),
         Err(error) => Err(error.after_warnings(warnings)),
     }
+}
+
+/// Refuses a worktree unless it, its `.git` file if it has one, and its Git directory belong to the
+/// user, as discovery does.
+pub(crate) fn check_worktree_owner(
+    options: &OpenOptions,
+    env: &Env,
+    top: &Path,
+    gitfile: Option<&Path>,
+    git_dir: &Path,
+) -> Result<(), Error> {
+    let finder = Finder::new(options, env, options.cwd.clone());
+    finder.check_owner(top, gitfile, Some(top), git_dir)
 }
 
 /// Returns true if a directory is a Git directory.

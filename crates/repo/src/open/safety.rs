@@ -8,7 +8,7 @@ use sys::{UserPath, by_path};
 
 use super::Finder;
 use crate::{
-    Attempt, DiscoveryError, Error,
+    Attempt, DiscoveryError, Env, Error,
     config::{self, Config, Sources},
 };
 
@@ -77,11 +77,10 @@ impl Finder<'_> {
             return Ok(stat.uid == user);
         }
         // Root may use a repository of the user who called sudo.
-        let sudo = self.env.bytes("SUDO_UID").and_then(|uid| uid.trim_start().to_str().ok()?.parse().ok());
-        Ok(stat.uid == sudo.unwrap_or(user))
+        Ok(stat.uid == sudo_id(self.env, "SUDO_UID").unwrap_or(user))
     }
 
-    fn is_declared_safe(&self, path: &Path) -> Result<bool, Error> {
+    pub(super) fn is_declared_safe(&self, path: &Path) -> Result<bool, Error> {
         let config = self.protected_config()?;
         let mut safe = false;
         for configured in config.protected("safe.directory") {
@@ -112,4 +111,9 @@ impl Finder<'_> {
         }
         Ok(safe)
     }
+}
+
+/// Returns the id in a variable that `sudo` sets.
+pub(super) fn sudo_id(env: &Env, variable: &str) -> Option<u32> {
+    env.bytes(variable)?.trim_start().to_str().ok()?.parse().ok()
 }

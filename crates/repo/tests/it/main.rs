@@ -7,6 +7,7 @@ mod http;
 mod open;
 mod refs;
 mod revisions;
+mod trust;
 mod wire;
 
 use std::{
