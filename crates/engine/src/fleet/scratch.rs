@@ -86,7 +86,7 @@ impl Drop for Scratch {
 
 /// Waits until no other process makes or removes such a directory.
 fn guard(bases: &Path) -> std::io::Result<File> {
-    let file = by_path::append(&bases.join(GUARD), true, 0o666)?;
+    let file = by_path::lock_file(&bases.join(GUARD), 0o666)?;
     sys::lock(&file)?;
     Ok(file)
 }

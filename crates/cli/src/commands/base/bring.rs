@@ -18,7 +18,7 @@ use super::{display::Display, signature::Signers, site};
 use crate::{
     commands::workspace::{contents, maker::build_base},
     session::{invocation::Invocation, settings::Settings},
-    term::failure::Failure,
+    term::{console, failure::Failure},
 };
 
 /// Contents of a shared directory.
@@ -55,7 +55,7 @@ impl Bring<'_> {
         let bases = if is_copy { &alone } else { bases };
         let signers = Signers::configured(run, repo)?;
         let shared = match self.sharing {
-            Sharing::InPlace => shared_bases(remote)?,
+            Sharing::InPlace => shared_bases(repo, remote)?,
             Sharing::Copy => None,
         };
         let verify = |manifest: &[u8], signature: Option<&[u8]>| {
@@ -118,11 +118,21 @@ impl Bring<'_> {
     }
 }
 
-/// The base directory of a remote that is a directory, if it has one.
-fn shared_bases(remote: &Remote) -> Result<Option<PathBuf>, Failure> {
+/// The base directory of a remote that is a directory, if it has one. One that another user could
+/// change is not used in place: its contents are copied, and verified on the way.
+fn shared_bases(repo: &Repository, remote: &Remote) -> Result<Option<PathBuf>, Failure> {
     let Some(dir) = remote.directory().map(|dir| dir.join("bases")) else { return Ok(None) };
     let stat = by_path::stat_followed(&dir).map_err(|error| {
         Failure::fatal(format!("cannot look at '{}': {}", dir.display(), sys::reason(&error)))
     })?;
-    Ok(stat.map(|_| dir))
+    if stat.is_none() {
+        return Ok(None);
+    }
+    match repo.trust().check_dir(&dir) {
+        Ok(()) => Ok(Some(dir)),
+        Err(error) => {
+            console::warning(format!("{error}\nUntil then contents are copied from there"));
+            Ok(None)
+        }
+    }
 }

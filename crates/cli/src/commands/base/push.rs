@@ -126,8 +126,13 @@ pub(super) fn push(
     display.end(&pushed);
     let pushed = pushed.map_err(|error| site.failed(error))?;
     if let Some(dir) = remote.directory().filter(|_| request.mount.unwrap_or(true)) {
-        let bases = Bases::at(&dir.join("bases"));
-        add_base(run, repo, settings, &bases, commit, Kind::Image, None, quiet)?;
+        // The directory may belong to another user, who then gets no base, only verified files.
+        match Bases::trusted(&dir.join("bases"), repo.trust()) {
+            Ok(bases) => {
+                add_base(run, repo, settings, &bases, commit, Kind::Image, None, quiet)?;
+            }
+            Err(error) => console::warning(format!("{error}\nUntil then no base is added there")),
+        }
     }
     self::bundles(site, request, commit, branch, bundles)?;
     Ok(pushed)

@@ -67,7 +67,19 @@ fn a_directory_of_another_user() {
     let fleet = Fleet::new();
     base_done(&fleet.origin(), &["push", "-q", &fleet.remote()]);
     give_to_ordinary_user(&fleet.dir());
-    used_in_place(&fleet, "host", &fleet.remote(), &at(&fleet.host("host")));
+    let host = fleet.host("host");
+    // The other user could change the files of a workspace, so their contents are copied.
+    let pulled = host.run(SAPWOOD.as_ref(), &["base", "pull", "-q", &fleet.remote(), &fleet.commit("HEAD")]);
+    assert_eq!(pulled.code, 0, "{}", pulled.stderr);
+    let said = pulled.stderr.to_string();
+    assert!(said.contains("detected dubious ownership") && said.contains("contents are copied"), "{said}");
+    assert!(!fleet.bases("host").join("alternates").exists(), "{said}");
+    // A user who trusts the owner says so.
+    let trusting = fleet.host("trusting");
+    let declared = format!("safe.directory={}/bases", fleet.dir().display());
+    used_in_place(&fleet, "trusting", &fleet.remote(), &|args| {
+        trusting.run(SAPWOOD.as_ref(), &[&["-c", &declared], args].concat())
+    });
 }
 
 #[test]
@@ -90,7 +102,7 @@ fn a_user_who_may_only_read() {
     let open = |dir: &Path| fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("set");
     open(fleet.dir().parent().expect("a directory"));
     // Workspaces lie beside the repository.
-    fs::set_permissions(fleet.sandbox.path(), fs::Permissions::from_mode(0o777)).expect("set");
+    fs::set_permissions(fleet.sandbox.path(), fs::Permissions::from_mode(0o1777)).expect("set");
     if ![&sapwood, &fleet.dir()].into_iter().all(|path| ordinary_user_reaches(path)) {
         println!("skipped: an ordinary user cannot reach the directories of tests");
         return;

@@ -29,7 +29,7 @@ pub(super) fn note(context: &Context<'_>, table: &manifest::Table) {
         "{} {} {} {}\n",
         table.file.digest, table.file.size, table.segment.digest, table.segment.size
     );
-    if let Ok(mut file) = by_path::append(&path(context), true, 0o600) {
+    if let Ok(mut file) = by_path::lock_file(&path(context), 0o600) {
         let _ = file.write_all(line.as_bytes());
     }
 }

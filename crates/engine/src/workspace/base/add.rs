@@ -122,7 +122,7 @@ impl Bases {
     fn borrow_from(&self, alternate: &Path) -> Result<Option<File>, Error> {
         let path = alternate.join(TRANSFERS);
         // Where the file cannot be created, nothing can be removed either.
-        let _ = by_path::append(&path, true, 0o666);
+        let _ = by_path::lock_file(&path, 0o666);
         let Ok(file) = by_path::open(&path) else { return Ok(None) };
         while !sys::try_lock_shared(&file).map_err(|source| Error::Io {
             action: "lock",
@@ -251,7 +251,9 @@ impl Bases {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        by_path::append(&self.dir.join(name), true, 0o666)
+        // Another user may have made a directory that was missing before.
+        self.check(&self.dir).map_err(io::Error::other)?;
+        by_path::lock_file(&self.dir.join(name), 0o666)
     }
 
     /// Removes the leftovers of killed processes. The caller holds the lock, so no other process is

@@ -5,7 +5,7 @@
 //! ignored, so its contents are missing, and a base that needs them cannot be mounted. Alternates
 //! are never changed, with one exception: a base directory registers its path in the alternate's
 //! `users/`, if that is writable. Any user with write access to an alternate can change the bytes
-//! of bases here.
+//! of bases here, so an alternate is trusted under the conditions of a base directory.
 
 use std::{
     io::IoSlice,
@@ -48,6 +48,7 @@ impl Bases {
             seen.push(dir.clone());
             is_new
         });
+        found.iter().try_for_each(|dir| self.check(dir))?;
         Ok(found)
     }
 
@@ -59,6 +60,7 @@ impl Bases {
         };
         let _lock = self.lock(shared).map_err(io("lock", &self.dir))?;
         let dir = by_path::canonical(dir).map_err(io("examine", dir))?;
+        self.check(&dir)?;
         if self.alternates()?.contains(&dir) {
             return Ok(());
         }

@@ -42,9 +42,13 @@ mod users;
 mod verify;
 mod wanted;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use format::ObjectId;
+use repo::Trust;
 
 pub use add::AddOptions;
 pub use alternates::Dependent;
@@ -128,18 +132,45 @@ pub struct Bases {
     dir: PathBuf,
     /// Bases and contents of alternates are not used.
     is_alone: bool,
+    /// The users who may own the directory and its alternates. `None` for a directory whose bytes
+    /// are verified wherever they are used, or that this command made.
+    trust: Option<Arc<Trust>>,
 }
 
 impl Bases {
-    /// Opens the base directory at `dir`, which need not exist.
+    /// Opens the base directory at `dir`, which need not exist, whoever owns it. No base in it may
+    /// be mounted.
     pub fn at(dir: &Path) -> Bases {
-        Bases { dir: dir.to_owned(), is_alone: false }
+        Bases { dir: dir.to_owned(), is_alone: false, trust: None }
     }
 
     /// Returns the same directory without its alternates: bases and contents that lie there count
     /// as missing.
     pub fn alone(&self) -> Bases {
-        Bases { dir: self.dir.clone(), is_alone: true }
+        Bases { is_alone: true, ..self.clone() }
+    }
+
+    /// Opens the base directory at `dir`, which need not exist. Refuses one that another user could
+    /// change: files of its bases appear in workspaces, and the kernel parses its images.
+    pub fn trusted(dir: &Path, trust: Trust) -> Result<Bases, Error> {
+        let bases = Bases { dir: dir.to_owned(), is_alone: false, trust: Some(Arc::new(trust)) };
+        bases.check(dir)?;
+        Ok(bases)
+    }
+
+    /// Refuses a directory that another user could change.
+    fn check(&self, dir: &Path) -> Result<(), Error> {
+        Ok(self.trust.iter().try_for_each(|trust| trust.check_dir(dir))?)
+    }
+
+    /// Returns a base that may be mounted: none of its parts is in a base directory that another
+    /// user could change.
+    pub fn to_mount(&self, name: &str) -> Result<Base, Error> {
+        let base = self.get(name)?;
+        let of_device = |device: &'_ PathBuf| device.ancestors().nth(2).map(Path::to_owned);
+        let dirs = base.devices.iter().filter_map(of_device).chain(base.dir.parent().map(Path::to_owned));
+        dirs.filter(|dir| *dir != self.dir).try_for_each(|dir| self.check(&dir))?;
+        Ok(base)
     }
 
     /// Returns its path.

@@ -139,7 +139,7 @@ impl Bases {
         }
         let path = base.dir.join("lock");
         let io = |source| Error::Io { action: "lock", path: path.clone(), source };
-        let file = by_path::append(&path, true, 0o666).map_err(io)?;
+        let file = by_path::lock_file(&path, 0o666).map_err(io)?;
         match sys::try_lock(&file).map_err(io)? {
             true => Ok(file),
             false => Err(in_use(path)),
