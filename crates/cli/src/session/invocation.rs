@@ -10,6 +10,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice};
+use engine::workspace::record;
 use sys::{UserPath, by_path::uninterrupted};
 
 use crate::{
@@ -358,10 +359,39 @@ impl Invocation {
         }
     }
 
+    /// Like [`Invocation::open`], but also opens the repository of an unmounted workspace that
+    /// surrounds the current directory.
+    pub(crate) fn open_from_unmounted(&self) -> Result<repo::Repository, Failure> {
+        if let Some(repo) = self.opened.take() {
+            self.opened.set(Some(repo));
+            return self.open();
+        }
+        let error = match self.find_repository() {
+            Ok(repo) => {
+                rules::IN_REPOSITORIES.check_variables(&self.env)?;
+                repo.discovery_warnings().iter().for_each(console::warning);
+                self.opened.set(Some(repo));
+                return self.open();
+            }
+            Err(error) => error,
+        };
+        let Some(found) = self.unmounted_at_end(&error) else { return Err(error.into()) };
+        let repo = repo::Repository::open_for(&self.outside(), &found.top, &found.common)?;
+        if !record::is_at(&found.common, &found.name, &found.top)? {
+            return Err(found.unknown());
+        }
+        Ok(repo)
+    }
+
     /// Like the first call of [`Invocation::open`], without messages and trace.
     pub(crate) fn look_for_repository(&self) -> Result<repo::Repository, Failure> {
-        let repo = repo::Repository::open(&self.outside()).map_err(|error| self.unmounted(error))?;
+        let repo = self.find_repository().map_err(|error| self.unmounted(error))?;
         rules::IN_REPOSITORIES.check_variables(&self.env)?;
+        Ok(repo)
+    }
+
+    fn find_repository(&self) -> Result<repo::Repository, repo::Error> {
+        let repo = repo::Repository::open(&self.outside())?;
         if self.args.iter().any(may_name_an_entry) {
             let read = store::index::ReadOptions::default();
             // A command that needs the index reports its errors itself.
@@ -377,16 +407,24 @@ impl Invocation {
     /// Explains the error if the current directory is that of an unmounted workspace. Called as
     /// `git`, the message is Git's.
     fn unmounted(&self, error: repo::Error) -> Failure {
-        let found = || self.cwd.ancestors().find_map(engine::workspace::record::unmounted_at);
-        match (self.program == Program::Sapwood).then(found).flatten() {
-            Some((_, name)) => Failure::Fatal(text!(
+        let found = self.unmounted_at_end(&error).filter(|_| self.program == Program::Sapwood);
+        let Some(Unmounted { top, common, name }) = found else { return error.into() };
+        match repo::check_worktree_owner(&self.outside(), &top, Some(&top.join(".git")), &common) {
+            Ok(()) => Failure::Fatal(text!(
                 "the workspace '",
                 name.as_bytes(),
                 "' is not mounted; to mount it: sapwood workspace mount ",
                 name.as_bytes()
             )),
-            None => error.into(),
+            Err(error) => error.into(),
         }
+    }
+
+    /// Returns the unmounted workspace at which the search for a repository ended.
+    fn unmounted_at_end(&self, error: &repo::Error) -> Option<Unmounted> {
+        let top = self.cwd.join(error.malformed_gitfile()?).parent()?.to_owned();
+        let (common, name) = record::unmounted_at(&top)?;
+        Some(Unmounted { top, common, name })
     }
 
     /// Returns the options for opening a repository from the working directory.
@@ -403,6 +441,28 @@ impl Invocation {
             is_created_by_command: false,
             lazy_fetch: self.lazy_fetch.clone(),
         }
+    }
+}
+
+/// The directory of an unmounted workspace, as its file `.git` describes it.
+struct Unmounted {
+    top: PathBuf,
+    common: PathBuf,
+    name: OsString,
+}
+
+impl Unmounted {
+    fn unknown(&self) -> Failure {
+        let gitfile = self.top.join(".git");
+        Failure::fatal(text!(
+            "'",
+            gitfile.as_os_str().as_bytes(),
+            "' names the workspace '",
+            self.name.as_bytes(),
+            "' of '",
+            self.common.as_os_str().as_bytes(),
+            "', which is not at this place; remove the file, or run the command elsewhere"
+        ))
     }
 }
 

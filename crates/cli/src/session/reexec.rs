@@ -17,11 +17,16 @@ pub(crate) fn in_submodule(run: &Invocation, dir: &Path) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0(if real_git::find(run).is_some() { "git" } else { "sapwood" });
     command.env_clear().envs(repo::submodule::submodule_env(&run.env)).current_dir(dir);
+    pass_settings(run, &mut command);
+    command
+}
+
+/// Passes the settings of this command line (`-c`) on to a child.
+pub(crate) fn pass_settings(run: &Invocation, command: &mut Command) {
     let before = run.variable("GIT_CONFIG_PARAMETERS").map(BStr::new);
     if let Some(parameters) = repo::config_parameters(before, &run.config) {
         command.env("GIT_CONFIG_PARAMETERS", parameters);
     }
-    command
 }
 
 /// Returns a command that runs this program as `sapwood`, without the repository of this run.

@@ -13,6 +13,7 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use format::config::Edit;
+use repo::Trust;
 use store::{Components, Fsync, Lock, LockOptions, SharedRepository};
 use sys::{File, FileType, by_path};
 
@@ -155,12 +156,24 @@ impl Workspace {
         [NOT_MOUNTED, state, b"\n", word, b": sapwood workspace ", command, name, b"\n"].concat()
     }
 
+    /// Refuses a record that another user wrote: it decides what is mounted, moved and removed, and
+    /// where.
+    pub fn check(&self, trust: &Trust) -> Result<(), Error> {
+        trust.check_file(&self.state)?;
+        trust.check_file(&self.state.join("record"))?;
+        if let Some(place) = &self.record.place {
+            trust.check_dir(place)?;
+        }
+        Ok(self.record.layers.iter().try_for_each(|layer| trust.check_dir(layer))?)
+    }
+
     /// Takes the lock of the workspace against other commands that change it. Waits for them. The
-    /// lock lasts until the file is closed.
-    pub fn lock(&self) -> Result<File, Error> {
+    /// lock lasts until the file is closed. Refuses what [`Workspace::check`] refuses.
+    pub fn lock(&self, trust: &Trust) -> Result<File, Error> {
+        self.check(trust)?;
         let path = self.state.join("lock");
         let failed = |source| Error::Io { action: "lock", path: path.clone(), source };
-        let file = by_path::append(&path, true, 0o666).map_err(failed)?;
+        let file = by_path::lock_file(&path, 0o666).map_err(failed)?;
         sys::lock(&file).map_err(failed)?;
         Ok(file)
     }
@@ -341,17 +354,42 @@ pub fn of_worktree(common: &Path, id: &OsStr) -> Result<Option<Workspace>, Error
 }
 
 /// Parses the `.git` file of an unmounted workspace at `dir`. Returns the common directory and the
-/// name of the workspace.
+/// name of the workspace. The file proves nothing: its owner and [`is_at`] must agree.
 pub fn unmounted_at(dir: &Path) -> Option<(PathBuf, OsString)> {
+    /// A larger file is no such file.
+    const LIMIT: u64 = 1 << 16;
     let gitfile = dir.join(".git");
     // Reading a FIFO would block.
-    by_path::stat(&gitfile).ok().flatten().filter(|stat| stat.file_type == FileType::File)?;
+    let is_file = |stat: &sys::Stat| stat.file_type == FileType::File && stat.size <= LIMIT;
+    by_path::stat(&gitfile).ok().flatten().filter(is_file)?;
     let content = by_path::read(&gitfile).ok().flatten()?;
     let state = content.strip_prefix(NOT_MOUNTED)?.split_once_str("\n")?.0;
     let state = Path::new(sys::os_str(state));
-    let common = state.parent()?.parent()?.parent()?;
+    let common = state.parent()?.parent()?.parent().filter(|common| common.is_absolute())?;
     Some((common.to_owned(), state.file_name()?.to_owned()))
 }
+
+/// Returns true if the repository says that the workspace `name` lies at `dir`: its record, the
+/// mark of a move that was killed, or its administrative directory, which a killed removal leaves.
+pub fn is_at(common: &Path, name: &OsStr, dir: &Path) -> Result<bool, Error> {
+    let is_it = |named: &Path| by_path::realpath_forgiving(named) == by_path::realpath_forgiving(dir);
+    if load(common, name)?.is_some_and(|workspace| is_it(&workspace.record.dir)) {
+        return Ok(true);
+    }
+    let read = |path: &Path| by_path::read(path).ok().flatten().unwrap_or_default();
+    let mark = read(&directory(common).join(name).join(MOVING));
+    if mark.split(|byte| *byte == 0).any(|named| is_it(Path::new(sys::os_str(named)))) {
+        return Ok(true);
+    }
+    let admin = common.join("worktrees").join(name);
+    let gitdir = read(&admin.join("gitdir"));
+    let gitfile = admin.join(sys::os_str(gitdir.trim_end()));
+    Ok(!gitdir.is_empty() && gitfile.parent().is_some_and(is_it))
+}
+
+/// The file in the state of a workspace that names both directories while it moves: the old one, a
+/// NUL, and the new one.
+pub const MOVING: &str = "moving";
 
 fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
     let state = directory(common).join(name);

@@ -39,7 +39,7 @@ pub fn remove(workspace: &Workspace, busy: Busy, trash: &mut Trash<'_>) -> Resul
         backend::discard(record.backend, &Site::of(workspace), busy)?;
     }
     let mark = workspace.removal();
-    let marked = by_path::append(&mark, true, 0o666);
+    let marked = by_path::lock_file(&mark, 0o666);
     marked.map_err(|source| Error::Io { path: mark.clone(), source })?;
     workspace.unseal_work();
     if let Some(place) = &record.place {

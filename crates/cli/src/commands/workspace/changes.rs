@@ -40,7 +40,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             "'sapwood workspace changes' answers version 2 only; set core.fsmonitorHookVersion to 2, not {version}"
         )));
     }
-    let layer = match layer_at(&run.cwd)? {
+    let layer = match layer_at(run, &run.cwd)? {
         Ok(layer) => layer,
         Err(error) => {
             console::out_raw(&monitor::printed(&monitor::unknown(&error)));
@@ -65,17 +65,23 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 /// Finds the workspace or union from `.git` in its root directory, and returns its upper layer.
-fn layer_at(top: &Path) -> Result<Result<Layer, union::Error>, Failure> {
+fn layer_at(run: &Invocation, top: &Path) -> Result<Result<Layer, union::Error>, Failure> {
     let failed = |error: &dyn std::error::Error| Failure::fatal(error.to_string());
     let other = || Failure::fatal(format!("'{}' is not the top of a workspace", top.display()));
-    let git_dir = path_in(&top.join(".git"), b"gitdir: ", top);
-    if let Some(git_dir) = &git_dir
-        && let Some(common) = common_of(git_dir)
-        && let Some(workspace) = record::of_git_dir(&common, git_dir).map_err(|error| failed(&error))?
+    let gitfile = top.join(".git");
+    let named = path_in(&gitfile, b"gitdir: ", top);
+    let git_dir = named.clone().unwrap_or_else(|| gitfile.clone());
+    let user = sys::user::effective_uid();
+    let is_own = |path: &Path| matches!(by_path::stat(path), Ok(Some(stat)) if stat.uid == user);
+    if ![&*gitfile, top, &*git_dir].into_iter().all(is_own) {
+        repo::check_worktree_owner(&run.outside(), top, Some(&gitfile), &git_dir)?;
+    }
+    if named.is_some()
+        && let Some(common) = common_of(&git_dir)
+        && let Some(workspace) = record::of_git_dir(&common, &git_dir).map_err(|error| failed(&error))?
     {
         return Ok(Ok(Layer::of(&workspace).ok_or_else(other)?));
     }
-    let git_dir = git_dir.unwrap_or_else(|| top.join(".git"));
     let union = Union::of_git_dir(&git_dir).map_err(|error| failed(&error))?.ok_or_else(other)?;
     Ok(union.layer(&git_dir))
 }

@@ -7,7 +7,7 @@ use engine::workspace::{
     base::Bases,
     record::{self, Workspace},
 };
-use repo::{OpenOptions, Repository};
+use repo::Repository;
 use serde_json::Value;
 
 use crate::{
@@ -28,11 +28,7 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     /// Opens the repository from the current directory, which may be an unmounted workspace.
     pub(super) fn open(run: &'a Invocation) -> Result<Context<'a>, Failure> {
-        let unmounted = run.cwd.ancestors().find_map(record::unmounted_at);
-        let repo = match unmounted {
-            Some((common, _)) => Repository::open(&OpenOptions { git_dir: Some(common), ..run.outside() })?,
-            None => run.open()?,
-        };
+        let repo = run.open_from_unmounted()?;
         let settings = Settings::read(run, &repo)?;
         let common = repo.real_common_dir();
         claims::recover_locks(&common);
@@ -81,7 +77,7 @@ pub(crate) fn bases(run: &Invocation, repo: &Repository, given: Option<&BString>
         None => configured_dir(run, repo, "sapwood.baseDir")?
             .unwrap_or_else(|| repo.real_common_dir().join("sapwood").join("bases")),
     };
-    Ok(Bases::at(&dir))
+    Ok(Bases::trusted(&dir, repo.trust())?)
 }
 
 /// Returns the directory that a setting names.

@@ -68,7 +68,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Ok(0);
     }
     console::flush();
-    let code = exec::status(&workspace, &command)?;
+    let code = exec::status(run, &workspace, &command)?;
     match remove::remove(&context.worktree_context(), &workspace, Force::No) {
         Ok(()) => {}
         Err(failure) => {

@@ -8,6 +8,7 @@ use std::{
 
 use bstr::BString;
 use engine::workspace::{backend::holder, record::Workspace};
+use repo::Trust;
 
 use super::{
     context::Context,
@@ -15,7 +16,7 @@ use super::{
     request::{ENTER, EXEC, Request},
 };
 use crate::{
-    session::invocation::Invocation,
+    session::{invocation::Invocation, reexec},
     term::{
         console::{self, text},
         failure::Failure,
@@ -49,8 +50,9 @@ pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 /// Runs a command in the workspace and waits for it. Returns its exit code.
-pub(super) fn status(workspace: &Workspace, command: &[BString]) -> Result<u8, Failure> {
+pub(super) fn status(run: &Invocation, workspace: &Workspace, command: &[BString]) -> Result<u8, Failure> {
     let mut child = Command::new(mounts::this_program()?);
+    reexec::pass_settings(run, &mut child);
     child.current_dir(site_of(workspace)).args(["workspace", "exec"]).arg(&workspace.name).arg("--");
     child.args(command.iter().map(|word| sys::os_str(word)));
     let status = child.status().map_err(|error| cannot_run(&command[0], &error))?;
@@ -76,6 +78,9 @@ fn become_command(
         }
         None => {
             let dir = &workspace.record.dir;
+            let trust = Trust::of(run.outside(), common);
+            workspace.check(&trust)?;
+            trust.check_mount_point(dir)?;
             std::env::set_current_dir(dir).map_err(Failure::cannot_open(dir))?;
         }
     }

@@ -58,7 +58,7 @@ fn each(
     let (mut code, mut report) = (0, Vec::new());
     for workspace in context.chosen(&names, false)? {
         let name = workspace.name.as_bytes();
-        let lock = workspace.lock();
+        let lock = workspace.lock(&context.repo.trust());
         let acted = match workspace.record.backend.has_upper() {
             true => lock.map_err(Failure::from).and_then(|_lock| changed(&context, &workspace, &act)),
             false => Err(Failure::Fatal(text!(

@@ -242,7 +242,7 @@ impl Leftover {
 
     fn of_state(context: &Context<'_>, workspace: Workspace) -> Result<Option<Leftover>, Failure> {
         let has = |path: &Path| matches!(by_path::stat(path), Ok(Some(_)));
-        let aside = ["rebase", "moving"].map(|name| workspace.state.join(name));
+        let aside = ["rebase", record::MOVING].map(|name| workspace.state.join(name));
         let beside = ["upper.new", "upper.old"].map(|name| workspace.upper().with_file_name(name));
         Ok(if has(&workspace.removal()) {
             Some(Leftover::Removal(workspace))
@@ -306,7 +306,7 @@ impl Leftover {
             }
             Leftover::Orphan(_) => Ok(()),
             Leftover::Change(workspace) => {
-                let _lock = workspace.lock()?;
+                let _lock = workspace.lock(&context.repo.trust())?;
                 let workspace = rebase::recover(context, &workspace)?;
                 relocate::recover(context, &workspace)?;
                 rebase::discard_old(context, &workspace)

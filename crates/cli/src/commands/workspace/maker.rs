@@ -116,6 +116,7 @@ impl<'a> Maker<'a> {
             Some(dir) => Some(dir.clone()),
             None => context::configured_dir(self.run, repo, "sapwood.upperDir")?,
         };
+        upper_dir.iter().try_for_each(|dir| repo.trust().check_dir_above(dir))?;
         let upper = upper_dir.clone().unwrap_or_else(|| record::directory(&common));
         let programs = context::programs(self.run);
         let place = Place { upper: &upper, bases: bases.dir(), top, programs: &programs };

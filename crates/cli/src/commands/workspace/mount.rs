@@ -26,7 +26,7 @@ use crate::{
 /// Runs `mount`. Returns its exit code: 1 if a workspace could not be mounted.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &MOUNT, "mounted", |context, workspace| {
-        let _lock = workspace.lock()?;
+        let _lock = workspace.lock(&context.repo.trust())?;
         mounts::mount(
             run,
             &context.common,
@@ -37,8 +37,8 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 /// Runs `unmount`. Returns its exit code: 1 if a workspace could not be unmounted.
 pub(super) fn unmount(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    each(run, args, &UNMOUNT, "unmounted", |_, workspace| {
-        let _lock = workspace.lock()?;
+    each(run, args, &UNMOUNT, "unmounted", |context, workspace| {
+        let _lock = workspace.lock(&context.repo.trust())?;
         mounts::unmount(run, workspace)
     })
 }

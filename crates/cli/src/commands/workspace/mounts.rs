@@ -14,7 +14,7 @@ use engine::workspace::{
     base::Bases,
     record::{self, Activity, Workspace},
 };
-
+use repo::Trust;
 use sys::by_path;
 
 use super::{context, maker};
@@ -48,6 +48,9 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
         let advice = String::from_utf8_lossy(&text!("thaw it: sapwood workspace thaw ", name)).into_owned();
         return Err(Failure::Fatal(text!("the workspace '", name, "' is frozen")).advised(Some(advice)));
     }
+    let trust = Trust::of(run.outside(), common);
+    workspace.check(&trust)?;
+    trust.check_mount_point(&workspace.record.dir)?;
     let layers = match layers(workspace) {
         // A mount that exists needs no base.
         Err(_) if matches!(state(workspace), Ok(Mounted::Here | Mounted::InNamespace { .. })) => {
@@ -56,6 +59,9 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
         layers => layers?,
     };
     let Some(layers) = layers else { return Ok(()) };
+    if let Some(base) = &workspace.record.base {
+        Bases::trusted(&base.dir, trust)?.to_mount(&base.name)?;
+    }
     // The directory may have been made again. Without the file, Git would find a repository above
     // it after the next unmount.
     if by_path::list(&workspace.record.dir).is_ok_and(|names| names.is_empty()) {

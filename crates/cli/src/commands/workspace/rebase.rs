@@ -62,7 +62,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let context = Context::open(run)?;
     let workspace = context.find(name.as_bstr())?;
-    let _lock = workspace.lock()?;
+    let _lock = workspace.lock(&context.repo.trust())?;
     let workspace = recover(&context, &workspace)?;
     let code = match workspace.record.backend {
         Backend::Image | Backend::Overlay => rebase(&context, &workspace, commit.as_bstr(), &request)?,
@@ -128,7 +128,7 @@ fn rebase(
     let goal = Goal::find(context, workspace, name)?;
     let commit = goal.source.commit.ok_or_else(|| Failure::Fatal(text!("'", name, "' is no commit")))?;
     let old = workspace.record.base.as_ref().expect("a workspace with an upper layer has a base");
-    let bases = Bases::at(&old.dir);
+    let bases = Bases::trusted(&old.dir, context.repo.trust())?;
     let (old, patterns) = (bases.get(&old.name)?, sparse::load(&goal.repo)?.map(|loaded| loaded.patterns));
     let kind = if workspace.record.backend == Backend::Image { Kind::Image } else { Kind::Directory };
     let quiet = request.quiet || request.json;

@@ -65,7 +65,7 @@ pub(crate) fn relocate(
     workspace: &Workspace,
     to: &Path,
 ) -> Result<Workspace, Failure> {
-    let _lock = workspace.lock()?;
+    let _lock = workspace.lock(&worktree_context.repo.trust())?;
     let settings = Settings::read(worktree_context.run, worktree_context.repo)?;
     let workspace = rebase::recover_in(worktree_context, &settings, workspace)?;
     let workspace = finish(worktree_context, &settings, &workspace)?;
@@ -87,7 +87,7 @@ pub(crate) fn relocate(
 }
 
 fn mark_of(workspace: &Workspace) -> PathBuf {
-    workspace.state.join("moving")
+    workspace.state.join(record::MOVING)
 }
 
 /// Moves a workspace whose directory itself contains the files.
@@ -176,8 +176,13 @@ pub(super) fn forget(
     id: &std::ffi::OsStr,
     dir: &Path,
 ) -> Result<(), Failure> {
+    let admin = worktree_context.common.join("worktrees").join(id);
+    let trust = worktree_context.repo.trust();
+    [&admin, &admin.join("locked"), &admin.join("gitdir")]
+        .into_iter()
+        .try_for_each(|path| trust.check_file(path))?;
     leave(worktree_context, id, dir);
-    let found = admin::Found::at(&worktree_context.common.join("worktrees").join(id));
+    let found = admin::Found::at(&admin);
     match crate::commands::worktree::remove::delete_admin(worktree_context, id, &found)? {
         true => Ok(()),
         false => Err(Failure::Reported(1)),

@@ -37,7 +37,7 @@ use crate::{
             remove::{delete_admin, drop_empty_list, refuse_changes},
         },
     },
-    session::invocation::Invocation,
+    session::{invocation::Invocation, reexec},
     term::{
         console::{self, text},
         failure::Failure,
@@ -83,7 +83,7 @@ pub(crate) fn remove(
     workspace: &Workspace,
     force: Force,
 ) -> Result<(), Failure> {
-    let _lock = workspace.lock()?;
+    let _lock = workspace.lock(&worktree_context.repo.trust())?;
     let worktree = worktree_context.repo.linked_worktree(&workspace.name);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
     // An unmount by force detaches all mounts inside. Without an unmount, they would stay in the way.
@@ -184,6 +184,7 @@ fn refuse_changes_inside(
         |error: std::io::Error| Failure::fatal(format!("cannot run status in the workspace: {error}"));
     let program = mounts::this_program()?;
     let mut child = Command::new(&program);
+    reexec::pass_settings(worktree_context.run, &mut child);
     child.current_dir(&workspace.record.dir).args(["workspace", "exec"]).arg(&workspace.name);
     child.arg("--").arg(&program).arg("--no-optional-locks");
     child.args(["status", "--porcelain", "--ignore-submodules=none"]);

@@ -97,7 +97,8 @@ pub(crate) fn run(context: &WorktreeContext<'_>, request: &Request, args: &[BStr
     Ok(code)
 }
 
-/// Opens the repository from within a worktree.
+/// Opens the repository from within a worktree. The `.git` file there must lead back to the
+/// administrative directory: another user may have made a directory where a worktree was.
 pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Repository, Failure> {
     let options = OpenOptions {
         cwd: worktree.path.clone(),
@@ -105,7 +106,18 @@ pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Rep
         work_tree: Some(worktree.path.clone()),
         ..run.outside()
     };
-    Ok(Repository::open(&options)?)
+    let repo = Repository::open(&options)?;
+    let real = by_path::realpath_forgiving;
+    match real(repo.git_dir()) == real(&worktree.git_dir) {
+        true => Ok(repo),
+        false => Err(Failure::Fatal(text!(
+            "'",
+            worktree.path.as_os_str().as_bytes(),
+            "' does not point back to '",
+            worktree.git_dir.as_os_str().as_bytes(),
+            "'"
+        ))),
+    }
 }
 
 pub(crate) fn refuse_changes(

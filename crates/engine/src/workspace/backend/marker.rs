@@ -104,11 +104,22 @@ pub(super) fn refuse_other_host(state: &Path, top: &Path) -> Result<(), Error> {
     }
 }
 
+/// Returns true if a process belongs to this user or to the owner of the workspace. The kernel
+/// reuses the numbers of namespaces, so a process of another user may be in one with a recorded
+/// number, with mounts of that user's choice.
+fn is_ours(state: &Path, pid: u32) -> bool {
+    let user = namespace::user_of(pid);
+    let owner = || by_path::stat(state).ok().flatten().map(|stat| stat.uid);
+    user.is_some() && (user == Some(sys::user::effective_uid()) || user == owner())
+}
+
 /// Returns where the workspace is mounted according to the marker, for a process that does not see
 /// the mount. `is_mount` returns true for the workspace's mount.
 pub(super) fn elsewhere(state: &Path, is_mount: impl Fn(&sys::Mount) -> bool) -> Mounted {
     let Some(marker) = Marker::read(state).filter(Marker::is_of_this_boot) else { return Mounted::No };
-    if let Some(holder) = marker.holder.filter(namespace::Process::is_alive) {
+    if let Some(holder) = marker.holder.filter(namespace::Process::is_alive)
+        && is_ours(state, holder.pid)
+    {
         return Mounted::InNamespace { pid: holder.pid };
     }
     let current = MountNamespace::current().map(|namespace| namespace.to_string());
@@ -116,7 +127,8 @@ pub(super) fn elsewhere(state: &Path, is_mount: impl Fn(&sys::Mount) -> bool) ->
         return Mounted::No;
     }
     let sees = |pid: &u32| {
-        MountNamespace::of(*pid).is_some_and(|namespace| namespace.to_string() == marker.namespace)
+        is_ours(state, *pid)
+            && MountNamespace::of(*pid).is_some_and(|namespace| namespace.to_string() == marker.namespace)
             && sys::mounts_of(*pid).is_ok_and(|mounts| mounts.iter().any(&is_mount))
     };
     match namespace::process_ids().unwrap_or_default().into_iter().find(sees) {
@@ -132,4 +144,30 @@ fn host() -> String {
 fn boot() -> String {
     let read = by_path::read(Path::new("/proc/sys/kernel/random/boot_id")).ok().flatten();
     String::from_utf8_lossy(&read.unwrap_or_default()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_processes_of_the_caller_and_the_owner_are_joined() {
+        use std::{
+            os::unix::{fs::chown, process::CommandExt as _},
+            process::Command,
+        };
+        const OTHER: u32 = 54321;
+        let state = tempfile::tempdir().expect("a directory for tests");
+        assert!(is_ours(state.path(), std::process::id()));
+        let Ok(mut child) = Command::new("sleep").arg("100").uid(OTHER).spawn() else {
+            println!("skipped: only root can become another user");
+            return;
+        };
+        assert!(!is_ours(state.path(), child.id()));
+        chown(state.path(), Some(OTHER), None).expect("root may");
+        assert!(is_ours(state.path(), child.id()));
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        assert!(!is_ours(state.path(), child.id()), "it has ended");
+    }
 }
