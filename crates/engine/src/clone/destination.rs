@@ -63,8 +63,8 @@ impl Destination {
             None if separate_git_dir.is_none() && named.is_none() && is_directory(&place) => {
                 let last = if options.bare && !options.tracking { LastRef::Head } else { LastRef::Branch };
                 match resume::examine(&place, &git_dir, source.url.as_bstr(), last)? {
-                    Some(leftover) => (Existed::Yes, leftover),
-                    None => return Err(Error::DestinationExists(directory)),
+                    Some(leftover) if belongs_to_user(options, &place, &git_dir) => (Existed::Yes, leftover),
+                    _ => return Err(Error::DestinationExists(directory)),
                 }
             }
             None => return Err(Error::DestinationExists(directory)),
@@ -164,6 +164,14 @@ impl Destination {
         junk.add(&self.git_dir, self.git_dir_existed());
         leading(&self.git_dir)
     }
+}
+
+/// Returns true if what a killed clone left belongs to the user: the hooks and the settings in it
+/// hold for the rest of the clone.
+fn belongs_to_user(options: &Options, place: &Path, git_dir: &Path) -> bool {
+    let is_there = matches!(by_path::stat(git_dir), Ok(Some(_)));
+    let git_dir = if is_there { git_dir } else { place };
+    repo::check_worktree_owner(&options.open, place, None, git_dir).is_ok()
 }
 
 fn trimmed(directory: &BStr) -> BString {
