@@ -19,7 +19,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::fleet::{push::Report, records};
 use format::{ObjectId, config::Edit, fleet::manifest::split_signature};
 use remote::{Address, Remote};
-use repo::{OpenOptions, Repository, wire::url::without_credentials};
+use repo::{Repository, wire::url::without_credentials};
 use serde_json::{Value, json};
 use sys::{File, by_path};
 
@@ -88,8 +88,8 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
     if by_path::stat(dir).map_err(cannot("look at", dir))?.is_none() {
         clone(run, request, dir, url)?;
     }
-    let options = OpenOptions { git_dir: Some(dir.to_owned()), ..run.outside() };
-    let repo = Repository::open(&options)?;
+    // Its programs run, and another user may have made it where this mirror would.
+    let repo = Repository::open_owned(&run.outside(), dir)?;
     if !repo.config_bool(MARK)?.unwrap_or(false) {
         return Err(Failure::fatal(text!(
             "'",
@@ -169,7 +169,7 @@ fn lock(dir: &Path) -> Result<File, Failure> {
     if let Some(above) = dir.parent() {
         by_path::create_dir_all(above).map_err(cannot("create", above))?;
     }
-    let file = by_path::append(&path, true, 0o666).map_err(cannot("open", &path))?;
+    let file = by_path::lock_file(&path, 0o666).map_err(cannot("open", &path))?;
     sys::lock(&file).map_err(cannot("lock", &path))?;
     Ok(file)
 }
