@@ -32,6 +32,7 @@ mod diff;
 mod diff_lines;
 mod diff_random;
 mod doctor;
+mod documents;
 mod edits;
 mod environments;
 mod examples;

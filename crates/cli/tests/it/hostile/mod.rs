@@ -8,6 +8,7 @@
 
 mod configuration;
 mod owners;
+mod places;
 mod sources;
 mod submodules;
 mod trees;
