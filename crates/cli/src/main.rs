@@ -18,7 +18,10 @@ use session::{
     invocation::{Invocation, Program},
     trace::Trace,
 };
-use term::{failure::Failure, interrupt};
+use term::{
+    failure::Failure,
+    interrupt::{self, Interrupt},
+};
 
 // The program defines the C function `main` itself and skips the set-up of Rust's library. The test
 // harness has a `main` of its own, and nothing calls `start` there.
@@ -31,6 +34,7 @@ fn start(argv: Vec<OsString>) -> u8 {
     sys::set_up();
     sys::bound_heap();
     sys::survive_unreadable_maps();
+    Interrupt::prepare();
     if let Some(name) = shim::called_as_git(argv.first()) {
         return shim::run(name, argv, started);
     }
@@ -38,16 +42,13 @@ fn start(argv: Vec<OsString>) -> u8 {
 }
 
 fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> {
-    let interrupt = interrupt::Interrupt::install()
-        .map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
     let env = std::env::vars_os().collect();
     let mut invocation = Invocation::parse(Program::Sapwood, argv.iter().skip(1).cloned(), env)?;
-    invocation.interrupt = interrupt;
     invocation.lazy_fetch = Some(commands::lazy_fetch(&invocation));
     invocation.enter()?;
     invocation.profile.start()?;
     let trace = Trace::start(&mut invocation, &argv, started);
-    let result = help::dispatch(&invocation);
+    let result = invocation.interrupt.settle(help::dispatch(&invocation));
     invocation.profile.report(&invocation.command.to_string());
     trace.exit(result.as_ref().map_or_else(Failure::code, |code| *code));
     result

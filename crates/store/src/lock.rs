@@ -323,6 +323,7 @@ fn wait_for<T>(wait: Wait, mut attempt: impl FnMut() -> io::Result<T>) -> io::Re
     let mut random = u64::from(std::process::id()) | 1;
     let mut step = 1u64;
     loop {
+        sys::interrupt::check()?;
         match attempt() {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if remaining.is_some_and(|millis| millis <= 0) {

@@ -3,47 +3,56 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, OpenOptions},
+    fs,
     io::{self, Read as _},
     os::unix::{
         ffi::OsStringExt,
-        fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+        fs::{DirBuilderExt, PermissionsExt},
     },
     path::{Component, Path, PathBuf},
 };
 
 use rustix::{
-    fs::{Access, AtFlags, CWD, Timespec, Timestamps, UTIME_NOW},
+    fs::{Access, AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW},
     io::retry_on_intr,
 };
 
 use crate::{
     File, FileType, Listing, Stat,
+    file::Closing,
+    interrupt,
     profile::{Phase, call, retried},
     stat::stat_at,
 };
 
-/// Opens a file for reading.
+/// Opens a file for reading. A signal ends the wait for the writer of a FIFO.
 pub fn open(path: &Path) -> io::Result<File> {
-    call(Phase::Open, || fs::File::open(path)).map(File::from)
+    open_waiting(path, OFlags::RDONLY, 0)
+}
+
+/// Runs `open`. A signal ends a wait.
+fn open_waiting(path: &Path, flags: OFlags, mode: u32) -> io::Result<File> {
+    if flags != OFlags::RDONLY && flags != OFlags::RDONLY.union(OFlags::NOFOLLOW) {
+        interrupt::install();
+    }
+    let (flags, mode) = (flags | OFlags::CLOEXEC, Mode::from_raw_mode(mode));
+    let opened = interrupt::waiting(|| call(Phase::Open, || rustix::fs::open(path, flags, mode)))?;
+    Ok(File::from_fd(Closing::new(opened)))
 }
 
 /// Creates a file for writing (`O_EXCL`), with the permission bits of `mode` minus the umask.
 pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
-    call(Phase::Open, || OpenOptions::new().write(true).create_new(true).mode(mode).open(path))
-        .map(File::from)
+    open_waiting(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)
 }
 
 /// Like [`create_new`], but the file can also be read.
 pub fn create_new_readable(path: &Path, mode: u32) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(mode);
-    call(Phase::Open, || options.open(path)).map(File::from)
+    open_waiting(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode)
 }
 
 /// Opens an existing file for writing and truncates it.
 pub fn open_to_rewrite(path: &Path) -> io::Result<File> {
-    call(Phase::Open, || OpenOptions::new().write(true).truncate(true).open(path)).map(File::from)
+    open_waiting(path, OFlags::WRONLY | OFlags::TRUNC, 0)
 }
 
 /// Returns the disk space that a file occupies, in bytes; 0 if it is missing.
@@ -54,24 +63,25 @@ pub fn room(path: &Path) -> io::Result<u64> {
 
 /// Opens an existing file for writing at any offset.
 pub fn open_to_change(path: &Path) -> io::Result<File> {
-    call(Phase::Open, || OpenOptions::new().write(true).open(path)).map(File::from)
+    open_waiting(path, OFlags::WRONLY, 0)
 }
 
 /// Opens an existing file for reading, and for writing at any offset.
 pub fn open_to_edit(path: &Path) -> io::Result<File> {
-    call(Phase::Open, || OpenOptions::new().read(true).write(true).open(path)).map(File::from)
+    open_waiting(path, OFlags::RDWR, 0)
 }
 
 /// Opens a file for appending. If `create` is set, creates a missing file with the permission bits
 /// of `mode` minus the umask.
 pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
-    call(Phase::Open, || OpenOptions::new().append(true).create(create).mode(mode).open(path)).map(File::from)
+    let create = if create { OFlags::CREATE } else { OFlags::empty() };
+    open_waiting(path, OFlags::WRONLY | OFlags::APPEND | create, mode)
 }
 
 /// Opens a lock file for appending, and creates it if it is missing. Does not follow a symbolic
 /// link (`ELOOP`), and does not wait for a FIFO.
 pub fn lock_file(path: &Path, mode: u32) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(mode).custom_flags(flags.bits() as i32);
     call(Phase::Open, || options.open(path)).map(File::from)
@@ -112,9 +122,7 @@ pub fn read_or_link(path: &Path, expected: u64, is_answer: impl Fn(&Path) -> boo
     let mut last = io::ErrorKind::NotFound.into();
     // Another process may replace a link by a file in between, so this retries.
     for _ in 0..TRIES {
-        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-        let opened = call(Phase::Open, || OpenOptions::new().read(true).custom_flags(no_follow).open(path));
-        match opened.map(File::from) {
+        match open_waiting(path, OFlags::RDONLY | OFlags::NOFOLLOW, 0) {
             Ok(file) => {
                 let mut bytes = Vec::new();
                 return match crate::read_to_end(&file, expected, &mut bytes) {

@@ -35,14 +35,28 @@ pub fn can_reflink(from: &Path, to: &Path) -> io::Result<()> {
 ///
 /// The profile counts this as one call, however many system calls it takes.
 pub fn copy(src: &File, dst: &File) -> io::Result<u64> {
+    copy_in_pieces(src, dst, u64::MAX, || Ok(()))
+}
+
+/// Like [`copy`], but a signal stops it after the next piece
+/// ([`interrupt::is_stop`](crate::interrupt::is_stop)).
+pub fn copy_stoppable(src: &File, dst: &File) -> io::Result<u64> {
+    const PIECE: u64 = 32 << 20;
+    copy_in_pieces(src, dst, PIECE, crate::interrupt::check)
+}
+
+fn copy_in_pieces(src: &File, dst: &File, most: u64, check: impl Fn() -> io::Result<()>) -> io::Result<u64> {
     let begin = src.std().stream_position()?;
     loop {
-        match call(Phase::Write, || io::copy(&mut src.std(), &mut dst.std())) {
+        let copied = call(Phase::Write, || io::copy(&mut io::Read::take(src.std(), most), &mut dst.std()));
+        match copied {
             // The interrupted copy has moved both positions, so the next call continues from there.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
-            Ok(_) => return Ok(src.std().stream_position()? - begin),
+            Ok(copied) if copied < most => return Ok(src.std().stream_position()? - begin),
+            Ok(_) => {}
         }
+        check()?;
     }
 }
 

@@ -88,6 +88,7 @@ impl Dir {
     /// Creates a file for writing (`O_CREAT | O_EXCL | O_WRONLY`), with mode 0777 if `executable`
     /// and 0666 otherwise; the umask applies. `path` has one or more components.
     pub fn create_new(&self, path: &[u8], executable: bool) -> io::Result<File> {
+        crate::interrupt::install();
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
         Ok(File::from_fd(self.open_at(path, flags, mode)?))

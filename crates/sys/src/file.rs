@@ -63,7 +63,8 @@ impl AsFd for File {
 
 impl Read for &File {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        call(Phase::Read, || self.std().read(buffer))
+        let file: &File = self;
+        crate::interrupt::waiting(|| call(Phase::Read, || rustix::io::read(file, &mut *buffer)))
     }
 
     fn read_to_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {

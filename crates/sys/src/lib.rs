@@ -20,6 +20,7 @@ mod entry;
 mod file;
 mod file_system;
 pub mod iconv;
+pub mod interrupt;
 mod limits;
 mod list;
 mod map;
@@ -50,7 +51,7 @@ pub mod xattr;
 mod zone;
 
 pub use capabilities::Capabilities;
-pub use copy::{can_reflink, copy, reflink};
+pub use copy::{can_reflink, copy, copy_stoppable, reflink};
 pub use cores::cores;
 pub use device::is_rotational;
 pub use dir::Dir;
@@ -62,7 +63,7 @@ pub use limits::{
 };
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
-pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
+pub use memory::{Memory, MemoryLeft, bound_heap, memory_left, release_freed, thread_limit, use_huge_pages};
 pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of, mounts_on};
 pub use mount_users::{other_namespaces, processes_in, users_of_mount};
 pub use positioned::punch_hole;
@@ -71,7 +72,7 @@ pub use process::{
     keep_alive, lock, read_stdin, run_detached, spawn_detached, spawn_service, stdin_is_file, terminate,
     thread_time, thread_waits, try_lock, try_lock_shared, wait_to_read, wait_to_read_for, waits,
 };
-pub use read::read_to_end;
+pub use read::{read_stoppable, read_to_end};
 pub use reason::{not_found, reason};
 pub use regex::Regex;
 pub use removal::{Protection, RemovalFacts};

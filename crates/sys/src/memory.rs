@@ -1,6 +1,6 @@
 //! Large memory blocks directly from the kernel.
 
-use std::{io, ops::Range};
+use std::{io, ops::Range, sync::LazyLock};
 
 use memmap2::MmapMut;
 
@@ -53,6 +53,10 @@ pub fn bound_heap() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM);
         libc::mallopt(libc::M_TRIM_THRESHOLD, TRIMMED_FROM);
         libc::mallopt(libc::M_TOP_PAD, GROWN_BY);
+        // Each arena reserves 64 MiB of addresses.
+        if address_space().is_some() {
+            libc::mallopt(libc::M_ARENA_MAX, 1);
+        }
     }
 }
 
@@ -75,6 +79,62 @@ pub fn release_freed() {
     }
 }
 
+/// The memory of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryLeft {
+    /// The bytes that it occupies.
+    pub used: u64,
+    /// The bytes that it may still get: from the machine, under `ulimit -v`, and in its control
+    /// group.
+    pub free: u64,
+}
+
+/// Returns the memory of this process; `None` if the system does not tell. Takes some tens of
+/// microseconds.
+pub fn memory_left() -> Option<MemoryLeft> {
+    let text = |path: &str| std::fs::read_to_string(path).ok();
+    let page = rustix::param::page_size() as u64;
+    let pages = text("/proc/self/statm")?;
+    let mut pages = pages.split_ascii_whitespace().map(|field| Some(field.parse::<u64>().ok()? * page));
+    let (mapped, used) = (pages.next()??, pages.next()??);
+    let of_machine = field(&text("/proc/meminfo")?, "MemAvailable:")? << 10;
+    let of_limit = address_space().map(|limit| limit.saturating_sub(mapped));
+    let of_group = text("/proc/self/cgroup").and_then(|groups| {
+        let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let read = |name: &str| text(&format!("/sys/fs/cgroup{group}/{name}"));
+        let limit: u64 = read("memory.max")?.trim().parse().ok()?;
+        // The kernel frees the cache of files when it needs the memory.
+        let taken = field(&read("memory.stat")?, "anon")?;
+        Some(limit.saturating_sub(taken))
+    });
+    let free = [of_limit, of_group].into_iter().flatten().fold(of_machine, u64::min);
+    Some(MemoryLeft { used, free })
+}
+
+/// Returns the limit of the address space (`ulimit -v`), in bytes, if there is one.
+fn address_space() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
+}
+
+/// Returns the number of threads for which there are addresses.
+pub fn thread_limit() -> usize {
+    static LIMIT: LazyLock<usize> = LazyLock::new(|| {
+        let limit = address_space().map(|limit| limit / ADDRESSES_PER_THREAD);
+        limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX).max(1))
+    });
+    *LIMIT
+}
+
+/// The part of the address space for one thread: its stack, its buffers, and the maps that others
+/// need beside them.
+const ADDRESSES_PER_THREAD: u64 = 64 << 20;
+
+/// Returns the number after a name at the start of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_ascii_whitespace().next()?.parse().ok()
+}
+
 impl std::ops::Deref for Memory {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
@@ -91,6 +151,12 @@ impl std::ops::DerefMut for Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_memory_left_is_known() {
+        let left = memory_left().expect("Linux tells");
+        assert!(left.used > 0 && left.free > 0, "{left:?}");
+    }
 
     #[test]
     fn is_zeroed_and_writable() {

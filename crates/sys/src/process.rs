@@ -44,10 +44,10 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Takes an exclusive `flock`, and waits while another open file holds one. The lock lasts until
-/// `file` is closed.
+/// Takes an exclusive `flock`, and waits while another open file holds one, or until a signal
+/// arrives. The lock lasts until `file` is closed.
 pub fn lock(file: &File) -> io::Result<()> {
-    crate::by_path::uninterrupted(|| Ok(rustix::fs::flock(file, FlockOperation::LockExclusive)?))
+    crate::interrupt::waiting(|| rustix::fs::flock(file, FlockOperation::LockExclusive))
 }
 
 /// Returns true for the error of an exclusive `flock` on NFS, if the file is open for reading only.
@@ -212,6 +212,7 @@ pub fn run_detached(program: &Path, args: &[&OsStr], dir: &Path) -> io::Result<E
 }
 
 fn detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> Command {
+    crate::interrupt::install();
     let mut command = Command::new(program);
     command.arg0(argv0).args(args).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

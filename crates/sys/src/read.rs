@@ -2,41 +2,75 @@
 
 use std::io;
 
-use rustix::buffer::spare_capacity;
-
 use crate::{
     File,
-    profile::{Phase, retried},
+    interrupt::waiting,
+    profile::{Phase, call},
     stat_of,
 };
 
 /// The bytes to reserve when a file may be larger than expected.
 const LEAST: usize = 8 << 10;
 
+/// The most bytes to reserve because a stat reports them: the stat of a huge sparse file must not
+/// allocate memory for all of it.
+const MOST: usize = 64 << 20;
+
+/// The most bytes of one call of [`read_stoppable`].
+const PIECE: usize = 4 << 20;
+
 /// Appends the content of `file`, from its position to its end, to `buffer`. `expected` is the
 /// file's size from a stat. If it is right, one system call reads the whole file: the call requests
 /// one byte more than expected, so a short read marks the end. [`std::fs::File`] takes four calls.
+/// Returns an error of kind `OutOfMemory` if the memory does not suffice.
 pub fn read_to_end(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
-    // The size is trusted up to 64 MiB only: the stat of a huge sparse file must not allocate
-    // memory for all of it.
-    let wanted = usize::try_from(expected).unwrap_or(usize::MAX).min(64 << 20).saturating_add(1);
-    // Files in /proc report a size of 0.
-    buffer.reserve(if expected == 0 { LEAST } else { wanted });
-    let mut read = read_some(file, buffer)?;
-    // A read that returns less than expected may still be complete. A stat confirms it: a network
-    // file system serves a stat from its cache, but sends another request for a read of zero bytes.
-    if read as u64 == expected || read > 0 && (read as u64) < expected && stat_of(file)?.size == read as u64 {
-        return Ok(());
-    }
-    while read != 0 {
-        buffer.reserve(LEAST);
-        read = read_some(file, buffer)?;
-    }
-    Ok(())
+    read_in_pieces(file, expected, buffer, MOST, || Ok(()))
 }
 
-fn read_some(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {
-    Ok(retried(Phase::Read, || rustix::io::read(file, spare_capacity(buffer)))?)
+/// Like [`read_to_end`], but a signal stops it after the next piece
+/// ([`interrupt::is_stop`](crate::interrupt::is_stop)). For files of the user, which may be large,
+/// before anything has to be recorded.
+pub fn read_stoppable(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+    read_in_pieces(file, expected, buffer, PIECE, crate::interrupt::check)
+}
+
+fn read_in_pieces(
+    file: &File,
+    expected: u64,
+    buffer: &mut Vec<u8>,
+    most: usize,
+    check: impl Fn() -> io::Result<()>,
+) -> io::Result<()> {
+    let wanted = usize::try_from(expected).unwrap_or(usize::MAX).min(MOST).saturating_add(1);
+    // Files in /proc report a size of 0.
+    buffer.try_reserve(if expected == 0 { LEAST } else { wanted })?;
+    let before = buffer.len();
+    loop {
+        let (read, is_short) = read_some(file, buffer, most)?;
+        let done = (buffer.len() - before) as u64;
+        if read == 0 || is_short && done == expected {
+            return Ok(());
+        }
+        // A first read that returns less than expected may still be complete. A stat confirms it: a
+        // network file system serves a stat from its cache, but sends another request for a read of
+        // zero bytes.
+        if is_short && done == read as u64 && done < expected && stat_of(file)?.size == done {
+            return Ok(());
+        }
+        check()?;
+        buffer.try_reserve(LEAST)?;
+    }
+}
+
+/// Reads into the reserved memory, at most `most` bytes and one more. Returns the number of bytes,
+/// and true if there was room for more.
+fn read_some(file: &File, buffer: &mut Vec<u8>, most: usize) -> io::Result<(usize, bool)> {
+    let wanted = (buffer.capacity() - buffer.len()).min(most.saturating_add(1));
+    let room = &mut buffer.spare_capacity_mut()[..wanted];
+    let read = waiting(|| call(Phase::Read, || Ok(rustix::io::read(file, &mut *room)?.0.len())))?;
+    // SAFETY: the kernel has filled this many bytes after the length.
+    unsafe { buffer.set_len(buffer.len() + read) };
+    Ok((read, read < wanted))
 }
 
 #[cfg(test)]
@@ -55,6 +89,10 @@ mod tests {
                 let mut read = b"before".to_vec();
                 read_to_end(&open(&path).expect("opens"), expected, &mut read).expect("reads");
                 assert_eq!(read.strip_prefix(b"before"), Some(&content[..]), "{size} {expected}");
+                let mut read = b"before".to_vec();
+                let file = open(&path).expect("opens");
+                read_in_pieces(&file, expected, &mut read, 1000, || Ok(())).expect("reads");
+                assert_eq!(read.strip_prefix(b"before"), Some(&content[..]), "{size} {expected} in pieces");
             }
         }
     }

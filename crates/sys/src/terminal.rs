@@ -38,6 +38,7 @@ pub enum Echo {
 /// Prompts at the controlling terminal and returns the line that the user types. The terminal's
 /// settings are restored in any case. `is_interrupted` is called several times a second.
 pub fn ask(question: &[u8], echo: Echo, is_interrupted: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
+    crate::interrupt::install();
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
     let terminal = rustix::fs::open("/dev/tty", flags, Mode::empty())?;
     let before = tcgetattr(&terminal)?;

@@ -105,6 +105,7 @@ fn show(run: &Invocation, page: &Page) -> Result<u8, Failure> {
 fn opened(run: &Invocation, page: &Page) -> bool {
     let mut man = Process::new("man");
     man.args(["-l", "-"]).env_clear().envs(&run.env).stdin(Stdio::piped());
+    sys::interrupt::install();
     let Ok(mut man) = man.spawn() else { return false };
     if let Some(mut input) = man.stdin.take() {
         // If `man` stops reading, its exit status reports the failure.

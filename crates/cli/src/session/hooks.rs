@@ -326,6 +326,7 @@ impl<'a> Hooks<'a> {
 /// Runs `command`. A file that the kernel cannot execute is run as a shell script, as in Git.
 pub(crate) fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
     const EXEC_FORMAT_ERROR: i32 = 8;
+    sys::interrupt::install();
     match run(&mut command) {
         Err(error) if error.raw_os_error() == Some(EXEC_FORMAT_ERROR) => {
             run(Command::new("/bin/sh").arg(command.get_program()))

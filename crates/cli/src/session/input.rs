@@ -50,7 +50,7 @@ impl Input {
     pub(crate) fn new(run: &Invocation) -> Result<Input, Failure> {
         let signals = run.interrupt.stream();
         let signals = signals.map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
-        let stream = Stream { interrupt: run.interrupt.clone(), signals };
+        let stream = Stream { interrupt: run.interrupt, signals };
         Ok(Input { buffered: BufReader::with_capacity(SIZE, stream) })
     }
 
@@ -89,7 +89,7 @@ impl Input {
     /// Fills the buffer if it is empty, and returns it. It is empty at the end of the input. As in
     /// Git, a read error counts as the end.
     pub(crate) fn more(&mut self) -> Result<&[u8], Failure> {
-        let interrupt = self.buffered.get_ref().interrupt.clone();
+        let interrupt = self.buffered.get_ref().interrupt;
         match self.buffered.fill_buf() {
             Ok(more) => Ok(more),
             Err(_) => interrupt.check().map(|()| &[][..]),

@@ -13,6 +13,8 @@ use crate::{
 /// without a real Git.
 pub(crate) fn command(run: &Invocation) -> Option<Command> {
     let mut command = find(run)?.command(&run.env);
+    // The caller starts it.
+    sys::interrupt::install();
     command.current_dir(&run.cwd);
     let before = run.variable("GIT_CONFIG_PARAMETERS").map(BStr::new);
     if let Some(parameters) = repo::config_parameters(before, &run.config) {

@@ -39,6 +39,7 @@ pub(crate) fn as_sapwood(run: &Invocation) -> Command {
 /// Runs a command on the streams of this process and waits for it. Returns its exit code.
 pub(crate) fn run(run: &Invocation, mut command: Command) -> Result<u8, Failure> {
     console::flush();
+    sys::interrupt::install();
     let child = command.spawn().map_err(|error| {
         Failure::fatal(format!("cannot run {}: {}", command.get_program().display(), os_error(&error)))
     })?;

@@ -182,6 +182,7 @@ fn begin<K>(number: usize, task: Task<K>, output: Vec<u8>, events: &Sender<Event
         }
     };
     console::flush();
+    sys::interrupt::install();
     let started = std::io::pipe().and_then(|(reader, writer)| {
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         Ok((reader, command.spawn()?))

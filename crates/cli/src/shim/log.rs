@@ -54,6 +54,11 @@ impl Log {
         Log { file, argv, started }
     }
 
+    /// Returns true if a line will be written.
+    pub(super) fn is_on(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Returns the time when the program started.
     pub(super) fn started(&self) -> Instant {
         self.started

@@ -27,7 +27,7 @@ use crate::{
         args,
         console::{self, text},
         failure::Failure,
-        interrupt,
+        interrupt::{self, Interrupt},
     },
 };
 
@@ -146,17 +146,17 @@ impl Call {
             console::colour_hints();
         }
         let mut trace = None;
-        let armed = run.interrupt.arm();
-        let result =
-            armed.map_err(|error| Failure::fatal(format!("cannot handle signals: {error}"))).and_then(|()| {
-                run.enter()?;
-                trace = Some(Trace::start(&mut run, &self.argv, self.log.started()));
-                match commands::find(run.command.as_bstr()) {
-                    Some(command) => commands::start(&run, command),
-                    None => Err(commands::unknown(run.command.as_bstr())),
-                }
-            });
-        let (code, signal) = match crate::readable(result) {
+        if self.log.is_on() {
+            Interrupt::install_now();
+        }
+        let result = run.enter().and_then(|()| {
+            trace = Some(Trace::start(&mut run, &self.argv, self.log.started()));
+            match commands::find(run.command.as_bstr()) {
+                Some(command) => commands::start(&run, command),
+                None => Err(commands::unknown(run.command.as_bstr())),
+            }
+        });
+        let (code, signal) = match crate::readable(run.interrupt.settle(result)) {
             Ok(code) => (code, None),
             Err(Failure::Unserved(what)) if can_start_again(&run) => {
                 // Nothing was changed or printed, and every lock was released when its owner was

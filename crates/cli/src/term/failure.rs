@@ -126,7 +126,7 @@ impl Failure {
     pub(crate) fn mentions(&self, text: &str) -> bool {
         use bstr::ByteSlice as _;
         match self {
-            Failure::Fatal(message) => message.contains_str(text),
+            Failure::Fatal(message) | Failure::Error(message, _) => message.contains_str(text),
             Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure.mentions(text),
             _ => false,
         }
@@ -141,8 +141,12 @@ impl Failure {
         }
     }
 
-    /// Prints the messages that were not printed yet.
+    /// Prints the messages that were not printed yet. A failure that is only the effect of a signal
+    /// has none.
     pub(crate) fn print(&self) {
+        if self.mentions(sys::interrupt::STOPPED) {
+            return;
+        }
         match self {
             Failure::Fatal(message) => console::report("fatal", message),
             Failure::Error(message, _) => console::error(message),

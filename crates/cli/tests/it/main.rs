@@ -119,6 +119,7 @@ mod untracked_cache;
 mod update_index;
 mod update_ref;
 mod user_paths;
+mod waits;
 mod walk;
 mod warnings;
 mod wire_details;

@@ -62,6 +62,7 @@ impl Drop for Reaper {
 impl Process {
     /// Starts a process. `name` is the program's name in the error message.
     pub(super) fn start(mut command: Command, name: &str, interrupt: Interrupt) -> Result<Process, Error> {
+        sys::interrupt::install();
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map(Reaper);
         let mut child = child.map_err(|source| Error::Spawn { command: name.to_owned(), source })?;
         let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {

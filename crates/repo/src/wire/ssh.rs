@@ -117,6 +117,7 @@ impl Ssh<'_> {
         prepare(&mut command);
         self.request_version(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        sys::interrupt::install();
         match command.status() {
             Ok(status) if status.success() => Ok(Variant::OpenSsh),
             _ => Ok(Variant::Simple),

@@ -283,6 +283,7 @@ impl Drop for Thread {
 /// Makes one system call of this kind.
 #[inline]
 pub(crate) fn call<T>(kind: Phase, call: impl FnOnce() -> T) -> T {
+    crate::interrupt::before(kind);
     let _span = span(kind);
     call()
 }

@@ -140,6 +140,7 @@ impl<'a> BundleRepository<'a> {
         let mut read = || {
             let mut file = by_path::open(path)?;
             loop {
+                sys::interrupt::check()?;
                 match file.read(&mut room)? {
                     0 => return Ok(()),
                     len => (size += len as u64, digester.update(&room[..len])),

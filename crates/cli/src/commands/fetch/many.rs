@@ -115,6 +115,7 @@ impl FetchContext<'_> {
     fn command(&self, remote: &BStr, end: &[&str]) -> Result<Command, Failure> {
         let program = std::env::current_exe().map_err(|error| not_started(&error))?;
         let mut command = Command::new(program);
+        sys::interrupt::install();
         command.arg0(self.run.program.name()).env_clear().envs(&self.run.env).current_dir(&self.run.cwd);
         for setting in &self.run.config {
             command.arg("-c").arg(sys::os_str(setting));

@@ -55,6 +55,7 @@ pub(super) fn status(run: &Invocation, workspace: &Workspace, command: &[BString
     reexec::pass_settings(run, &mut child);
     child.current_dir(site_of(workspace)).args(["workspace", "exec"]).arg(&workspace.name).arg("--");
     child.args(command.iter().map(|word| sys::os_str(word)));
+    sys::interrupt::install();
     let status = child.status().map_err(|error| cannot_run(&command[0], &error))?;
     let signalled = status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signalled).unwrap_or(255))

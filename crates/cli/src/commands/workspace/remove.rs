@@ -189,6 +189,7 @@ fn refuse_changes_inside(
     child.arg("--").arg(&program).arg("--no-optional-locks");
     child.args(["status", "--porcelain", "--ignore-submodules=none"]);
     console::flush();
+    sys::interrupt::install();
     let output = child.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(failed)?;
     if !output.status.success() {
         return Err(unknown_changes(name));

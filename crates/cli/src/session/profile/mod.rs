@@ -15,6 +15,7 @@ use sys::{by_path, profile};
 use crate::term::{
     console::{self, text},
     failure::Failure,
+    interrupt::Interrupt,
     text::os_error,
 };
 
@@ -39,6 +40,7 @@ impl Profile {
             return Err(Failure::fatal(format!("'{}' exists and is no profile", path.display())));
         }
         if *self != Profile::Off {
+            Interrupt::install_now();
             profile::start();
         }
         Ok(())

@@ -262,6 +262,7 @@ impl Signer<'_> {
         if input.is_some() {
             command.stdin(Stdio::piped());
         }
+        sys::interrupt::install();
         let mut run = || {
             let mut child = command.spawn()?;
             let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) else {

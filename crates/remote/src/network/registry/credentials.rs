@@ -86,6 +86,7 @@ impl DockerConfig {
         if let Some(path) = &self.path {
             command.env("PATH", path);
         }
+        sys::interrupt::install();
         let mut child = command.spawn().map_err(|error| failed(&error))?;
         if let Some(mut stdin) = child.stdin.take() {
             // A helper that does not read the name says so by its status.

@@ -211,6 +211,7 @@ impl Keeper {
         command.arg("-c").arg(sys::os_str(&script)).arg("sh").current_dir(&self.dir);
         command.env_clear().envs(self.env.iter()).stdin(Stdio::piped());
         command.stdout(if operation == Operation::Get { Stdio::piped() } else { Stdio::null() });
+        sys::interrupt::install();
         let mut child = command.spawn().ok()?;
         if let Some(mut input) = child.stdin.take() {
             // A helper need not read all of its input.

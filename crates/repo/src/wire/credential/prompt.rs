@@ -71,6 +71,7 @@ impl Prompter {
     fn ask_program(&self, program: &BStr, question: &BStr) -> Option<BString> {
         let mut command = Command::new(sys::os_str(program));
         command.arg(sys::os_str(question)).env_clear().envs(self.env.iter()).stdout(Stdio::piped());
+        sys::interrupt::install();
         let answer = command.spawn().ok().and_then(|mut child| {
             let mut text = Vec::new();
             let read = child.stdout.take().map(|mut output| output.read_to_end(&mut text));
