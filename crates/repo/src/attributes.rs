@@ -27,7 +27,7 @@ use crate::{
 pub use crate::convert::attributes::is_name;
 
 /// Git does not read larger attribute files.
-const MAX_FILE: u64 = 100 * 1024 * 1024;
+pub(crate) const MAX_FILE: u64 = 100 * 1024 * 1024;
 
 /// The place from which `.gitattributes` files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

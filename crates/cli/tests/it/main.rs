@@ -58,6 +58,7 @@ mod index_pack;
 mod init;
 mod interrupt;
 mod killed;
+mod large_files;
 mod local_state;
 mod ls_files;
 mod ls_remote;

@@ -161,11 +161,21 @@ impl<'a> FileHasher<'a> {
             (None, Store::HashOnly) => Converter::for_compare(self.repo, index)?.worker(),
         };
         let worker = slot.insert(worker);
-        if stat.size > self.big_file_threshold && worker.needs_no_conversion(path)? {
+        let in_pieces = match store {
+            Store::Write(_) => stat.size > self.big_file_threshold,
+            Store::HashOnly => true,
+        };
+        if in_pieces && worker.needs_no_conversion(path)? {
             return self.stream(path, stat, &mut file, store);
         }
+        if stat.size > content::WHOLE && worker.filters_open_file(path)? {
+            let mut filtered = Vec::new();
+            let filtered = worker.open_file_to_git(path, &file, &mut filtered);
+            self.messages.extend(worker.take_messages());
+            return self.content(path, filtered?, store);
+        }
         let mut content = Vec::new();
-        let read = sys::read_to_end(&file, stat.size, &mut content);
+        let read = sys::read_stoppable(&file, stat.size, &mut content);
         read.map_err(|source| Error::Read { path: path.to_owned(), source })?;
         // A filter gets the whole file. Otherwise the content is cut to the size in the stat data:
         // bytes appended later then show as a change.

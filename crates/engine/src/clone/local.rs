@@ -289,7 +289,7 @@ fn copy(from: &Dir, to: &Dir, name: &[u8], shared: SharedRepository) -> io::Resu
     let target = to.create_new(name, stat.mode & 0o111 != 0)?;
     shared.adjust_file(&target)?;
     if sys::reflink(&source, &target).is_err() {
-        sys::copy(&source, &target)?;
+        sys::copy_stoppable(&source, &target)?;
     }
     if let Ok(since_epoch) = u64::try_from(stat.mtime.0) {
         let time = std::time::UNIX_EPOCH + std::time::Duration::new(since_epoch, stat.mtime.1);

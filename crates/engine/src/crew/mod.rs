@@ -158,6 +158,7 @@ impl<'t> Crew<'t> {
         let descriptors = usize::try_from(sys::descriptor_limit()).unwrap_or(usize::MAX);
         let most =
             (descriptors.saturating_sub(DESCRIPTORS_ELSEWHERE) / DESCRIPTORS_PER_WORKER).min(steps).max(1);
+        let most = most.min(sys::thread_limit());
         // Counting the cores takes a dozen system calls, and a crew for this few steps starts with
         // one worker.
         let cores = if steps < STEPS_PER_WORKER { 1 } else { sys::cores() };

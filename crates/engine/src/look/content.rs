@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    io::Read as _,
+    io::{self, Read as _},
     sync::{Arc, Mutex, OnceLock},
 };
 
@@ -13,13 +13,17 @@ use format::{
     index::{Entry, Index},
 };
 use repo::convert::Converter;
-use sys::Dir;
+use store::objects::{self, StreamError};
+use sys::{Dir, File};
 
 use super::facts::is_obstacle;
 use crate::{
     crew::{self, Meter, Tuning},
     look::LookError,
 };
+
+/// Files up to this size, in bytes, are read at once.
+pub(crate) const WHOLE: u64 = 1 << 20;
 
 /// The cost of reading and hashing a file, in steps of about one written file each.
 const STEPS_PER_FILE: usize = 8;
@@ -42,6 +46,23 @@ pub(crate) trait CleaningWorker: Send {
         file: &'a [u8],
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], LookError>;
+
+    /// Returns true if the file at `path` becomes a blob without conversion, so that it can be read
+    /// in pieces.
+    fn needs_no_conversion(&mut self, _path: &BStr) -> Result<bool, LookError> {
+        Ok(false)
+    }
+
+    /// Converts an open file, for a filter that reads it in pieces. Returns false if the path has no
+    /// such filter, and nothing is read.
+    fn open_file_to_git(
+        &mut self,
+        _path: &BStr,
+        _file: &File,
+        _out: &mut Vec<u8>,
+    ) -> Result<bool, LookError> {
+        Ok(false)
+    }
 
     /// Returns the messages that Git would have printed since the last call.
     fn take_messages(&mut self) -> Vec<String> {
@@ -93,9 +114,43 @@ pub(crate) fn hash(
     entry: &Entry,
     worker: &mut dyn CleaningWorker,
 ) -> Result<Option<ObjectId>, LookError> {
+    let named = hash_sized(root, path, entry.mode, entry.oid.kind(), worker)?;
+    Ok(named.map(|(oid, _)| oid))
+}
+
+/// Like [`hash`], for a file of this mode. Returns the size of the blob too. A large file that
+/// needs no conversion is read in pieces.
+pub(crate) fn hash_sized(
+    root: &Dir,
+    path: &BStr,
+    mode: Mode,
+    kind: HashKind,
+    worker: &mut dyn CleaningWorker,
+) -> Result<Option<(ObjectId, u64)>, LookError> {
+    let examine = |source| LookError::examine(path, source);
+    let file = match open(root, path, mode)? {
+        Opened::Missing => return Ok(None),
+        Opened::Link(target) => return Ok(Some((name(kind, &target), target.len() as u64))),
+        Opened::File(file) => file,
+    };
+    let size = sys::stat_of(&file).map_err(examine)?.size;
+    if size > WHOLE && (mode.is_symlink() || worker.needs_no_conversion(path)?) {
+        return Ok(Some((stream(kind, size, file).map_err(examine)?, size)));
+    }
     let mut buffers = Buffers::default();
-    let content = cleaned(root, path, entry.mode, worker, &mut buffers)?;
-    Ok(content.map(|content| name(entry.oid.kind(), content)))
+    let content = read(&file, path, mode, size, worker, &mut buffers)?;
+    Ok(Some((name(kind, content), content.len() as u64)))
+}
+
+/// Computes the name of a large file. A file that changes meanwhile gets the null ID, which no
+/// object has.
+fn stream(kind: HashKind, size: u64, mut file: File) -> io::Result<ObjectId> {
+    match objects::hash_stream(kind, size, &mut file) {
+        Ok(oid) if file.read(&mut [0])? == 0 => Ok(oid),
+        Ok(_) | Err(StreamError::Length | StreamError::Collision) => Ok(ObjectId::null(kind)),
+        Err(StreamError::Read(error)) => Err(error),
+        Err(StreamError::Store(_)) => unreachable!("nothing is stored"),
+    }
 }
 
 /// Computes a blob's object ID. For a SHA-1 collision attack, returns the null ID, which no object
@@ -122,22 +177,56 @@ pub(crate) fn cleaned<'a>(
     worker: &mut dyn CleaningWorker,
     buffers: &'a mut Buffers,
 ) -> Result<Option<&'a [u8]>, LookError> {
-    let examine = |source| LookError::Examine { path: path.to_owned(), source };
-    let Buffers { file, converted } = buffers;
-    file.clear();
+    let file = match open(root, path, mode)? {
+        Opened::Missing => return Ok(None),
+        Opened::Link(target) => {
+            buffers.file = target;
+            return Ok(Some(&buffers.file));
+        }
+        Opened::File(file) => file,
+    };
+    let size = sys::stat_of(&file).map_err(|source| LookError::examine(path, source))?.size;
+    read(&file, path, mode, size, worker, buffers).map(Some)
+}
+
+/// A worktree file.
+enum Opened {
+    Missing,
+    /// A symbolic link: its target.
+    Link(Vec<u8>),
+    /// A file. If `core.symlinks` is off, a link is a regular file that contains the link's target.
+    File(File),
+}
+
+fn open(root: &Dir, path: &BStr, mode: Mode) -> Result<Opened, LookError> {
     if mode.is_symlink()
         && let Ok(target) = root.read_link(path)
     {
-        *file = target;
-        return Ok(Some(file));
+        return Ok(Opened::Link(target));
     }
-    // If `core.symlinks` is off, a link is a regular file that contains the link's target.
     match root.open_file(path) {
-        Ok(mut open) => open.read_to_end(file).map_err(examine)?,
-        Err(error) if is_obstacle(&error) => return Ok(None),
-        Err(error) => return Err(examine(error)),
-    };
-    if mode.is_symlink() { Ok(Some(file)) } else { Ok(Some(worker.to_git(path, file, converted)?)) }
+        Ok(file) => Ok(Opened::File(file)),
+        Err(error) if is_obstacle(&error) => Ok(Opened::Missing),
+        Err(error) => Err(LookError::examine(path, error)),
+    }
+}
+
+/// Reads and converts an open file of `size` bytes.
+fn read<'a>(
+    file: &File,
+    path: &BStr,
+    mode: Mode,
+    size: u64,
+    worker: &mut dyn CleaningWorker,
+    buffers: &'a mut Buffers,
+) -> Result<&'a [u8], LookError> {
+    let Buffers { file: content, converted } = buffers;
+    content.clear();
+    if size > WHOLE && mode.is_file() && worker.open_file_to_git(path, file, converted)? {
+        return Ok(converted);
+    }
+    sys::read_stoppable(file, size, content).map_err(|source| LookError::examine(path, source))?;
+    if mode.is_symlink() { Ok(content) } else { worker.to_git(path, content, converted) }
 }
 
 impl Cleaning for Converter {
@@ -154,6 +243,19 @@ impl CleaningWorker for repo::convert::Worker {
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], LookError> {
         Ok(repo::convert::Worker::to_git(self, path, file, out)?)
+    }
+
+    fn needs_no_conversion(&mut self, path: &BStr) -> Result<bool, LookError> {
+        Ok(repo::convert::Worker::needs_no_conversion(self, path)?)
+    }
+
+    fn open_file_to_git(&mut self, path: &BStr, file: &File, out: &mut Vec<u8>) -> Result<bool, LookError> {
+        let is_filtered = self.filters_open_file(path)?;
+        if is_filtered {
+            let length = repo::convert::Worker::open_file_to_git(self, path, file, out)?.len();
+            debug_assert_eq!(length, out.len(), "the filter's output");
+        }
+        Ok(is_filtered)
     }
 
     fn take_messages(&mut self) -> Vec<String> {

@@ -1,6 +1,6 @@
 use std::{io, sync::Arc};
 
-use bstr::BString;
+use bstr::{BStr, BString};
 use format::ObjectId;
 
 use super::{ignore, sparse};
@@ -42,6 +42,15 @@ pub enum LookError {
     /// The patterns of a sparse worktree cannot be read.
     #[error(transparent)]
     Sparse(#[from] sparse::LoadError),
+    /// Trees are nested deeper than `core.maxTreeDepth`.
+    #[error("exceeded maximum allowed tree depth")]
+    TooDeep,
+    /// The trees have more paths than the memory can hold.
+    #[error("out of memory: the trees have too many paths")]
+    TooManyPaths,
+    /// A signal arrived.
+    #[error("{}", sys::interrupt::STOPPED)]
+    Stopped,
     /// A tree contains a path that is invalid in an index.
     #[error("invalid path '{0}'")]
     InvalidPath(BString),
@@ -57,6 +66,16 @@ pub enum LookError {
     /// A feature of Git that sapwood does not support yet.
     #[error("{0} are not supported yet")]
     Unsupported(&'static str),
+}
+
+impl LookError {
+    /// Returns the error for a file that cannot be examined, or whose reading a signal stopped.
+    pub(crate) fn examine(path: &BStr, source: io::Error) -> LookError {
+        if sys::interrupt::is_stop(&source) {
+            return LookError::Stopped;
+        }
+        LookError::Examine { path: path.to_owned(), source }
+    }
 }
 
 /// Copies an I/O error, which is not `Clone`, for the report of another path.

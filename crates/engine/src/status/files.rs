@@ -9,7 +9,7 @@ use std::{collections::HashMap, io, ops::Range, sync::atomic::AtomicBool};
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage};
 use repo::Repository;
-use sys::Dir;
+use sys::{Dir, File};
 
 use crate::{
     crew::Tuning,
@@ -196,5 +196,13 @@ struct PathConverter<'a> {
 impl CleaningWorker for PathConverter<'_> {
     fn to_git<'a>(&mut self, _: &BStr, file: &'a [u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], LookError> {
         self.worker.to_git(self.path, file, out)
+    }
+
+    fn open_file_to_git(&mut self, _: &BStr, file: &File, out: &mut Vec<u8>) -> Result<bool, LookError> {
+        self.worker.open_file_to_git(self.path, file, out)
+    }
+
+    fn needs_no_conversion(&mut self, _: &BStr) -> Result<bool, LookError> {
+        self.worker.needs_no_conversion(self.path)
     }
 }

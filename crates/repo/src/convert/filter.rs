@@ -22,9 +22,12 @@ use sys::profile::{self, Phase};
 
 use super::{
     Content, Filtering, Worker,
-    process::{Answer, Broken, NotStarted, Process},
+    process::{Answer, Broken, Input, NotStarted, Process},
 };
 use crate::{ConvertError, Error, Repository};
+
+/// A filter gets its input in pieces of this many bytes.
+const PIECE: usize = 64 << 10;
 
 /// `filter.<name>.*`
 #[derive(Debug, Default)]
@@ -304,9 +307,10 @@ impl Worker {
             header.extend(reference.as_ref().map(|name| line("ref=", name.as_bstr())));
             header.extend(treeish.as_ref().map(|id| BString::from(format!("treeish={id}"))));
             header.push(format!("blob={}", job.oid).into());
-            self.ask(&driver.process, Kind::Smudge, header, content, job.delay)?
+            self.ask(&driver.process, Kind::Smudge, header, Input::Bytes(content), job.delay)?
         } else if !driver.smudge.is_empty() {
-            self.run(&driver.smudge, job.path, content).map_or(Smudged::Unchanged, Smudged::Ready)
+            self.run(&driver.smudge, job.path, Input::Bytes(content))
+                .map_or(Smudged::Unchanged, Smudged::Ready)
         } else {
             Smudged::Unchanged
         };
@@ -326,12 +330,20 @@ impl Worker {
         Ok(driver.cannot_smudge().then(|| smudge_failed(path, driver).to_string()))
     }
 
+    /// Returns true if the file at `path` passes through a filter that must succeed. As in Git, such
+    /// a filter can read an open file, whose content need not be in memory.
+    pub fn filters_open_file(&mut self, path: &BStr) -> Result<bool, Error> {
+        let driver = self.action(path)?.and_then(|action| action.driver);
+        let driver = driver.map(|at| &self.shared.drivers[at]);
+        Ok(driver.is_some_and(|driver| driver.required && driver.cleans() != Filtering::None))
+    }
+
     /// Runs the filter for an addition; returns `None` if it changes nothing.
     pub(super) fn clean(
         &mut self,
         path: &BStr,
         driver: usize,
-        content: &[u8],
+        content: Input<'_>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let shared = std::sync::Arc::clone(&self.shared);
         let driver = &shared.drivers[driver];
@@ -359,7 +371,7 @@ impl Worker {
         command: &BString,
         kind: Kind,
         mut header: Vec<BString>,
-        content: &[u8],
+        content: Input<'_>,
         delay: bool,
     ) -> Result<Smudged, Error> {
         let Worker { shared, messages, .. } = self;
@@ -412,12 +424,13 @@ impl Worker {
     }
 
     /// Runs a command for one file; returns `None` if it fails.
-    fn run(&mut self, template: &BString, path: &BStr, content: &[u8]) -> Option<Vec<u8>> {
+    fn run(&mut self, template: &BString, path: &BStr, content: Input<'_>) -> Option<Vec<u8>> {
         let text = expand(template.as_bstr(), path);
         let mut failed = |what: String| {
             self.messages.push(format!("error: {what}"));
             None
         };
+        sys::interrupt::install();
         let spawned =
             self.shared.filters.command(text.as_bstr()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let Ok(mut child) = spawned else {
@@ -428,7 +441,8 @@ impl Worker {
         let mut filtered = Vec::new();
         let (fed, read) = std::thread::scope(|scope| {
             // A filter may exit before it has read all of its input.
-            let feeding = scope.spawn(move || match stdin.write_all(content) {
+            let mut feed = move || content.each(PIECE, &mut |piece| stdin.write_all(piece));
+            let feeding = scope.spawn(move || match feed() {
                 Err(err) if err.kind() != std::io::ErrorKind::BrokenPipe => Err(err),
                 _ => Ok(()),
             });

@@ -29,6 +29,7 @@ pub use arriving::Arriving;
 use attributes::{File, Values};
 pub(crate) use filter::Processes;
 pub use filter::{Delays, ExternalFilters, Metadata, Smudged, any_required_driver_cannot_smudge};
+use process::Input;
 pub use shared::outside_attributes;
 use shared::{Action, Direction, Shared, Tables, Text};
 use storing::Storing;
@@ -238,12 +239,33 @@ impl Worker {
         file: &'a [u8],
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Error> {
+        self.convert_to_git(path, Input::Bytes(file), file, out)
+    }
+
+    /// Like [`Worker::to_git`], for an open file and a path with [`Worker::filters_open_file`].
+    pub fn open_file_to_git<'a>(
+        &mut self,
+        path: &BStr,
+        file: &sys::File,
+        out: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], Error> {
+        self.convert_to_git(path, Input::File(file), b"", out)
+    }
+
+    /// `input` is the filter's; `file` is the content where no filter replaces it.
+    fn convert_to_git<'a>(
+        &mut self,
+        path: &BStr,
+        input: Input<'_>,
+        file: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], Error> {
         let Some(action) = self.action(path)? else { return Ok(file) };
         let _phase = profile::span(Phase::Convert);
         let spare = std::mem::take(&mut self.spare);
         let mut content = Content { input: file, out, spare, changed: false };
         if let Some(driver) = action.driver
-            && let Some(filtered) = self.clean(path, driver, file)?
+            && let Some(filtered) = self.clean(path, driver, input)?
         {
             content.replace(filtered);
         }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use sys::File;
 
 use crate::ConvertError;
 
@@ -16,6 +17,40 @@ use crate::ConvertError;
 const MAX_DATA: usize = 65516;
 /// The longest payload of a packet with a line that Git reads.
 const MAX_LINE: usize = 65519;
+/// Packets are written in batches of about this many bytes.
+const BATCH: usize = 1 << 20;
+
+/// The content that a filter gets.
+#[derive(Clone, Copy)]
+pub(super) enum Input<'a> {
+    Bytes(&'a [u8]),
+    /// An open file, from its position to its end.
+    File(&'a File),
+}
+
+impl Input<'_> {
+    /// Passes the content on in pieces of at most `most` bytes. A signal stops it after the next
+    /// piece.
+    pub(super) fn each(self, most: usize, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let file = match self {
+            Input::Bytes(bytes) => {
+                return bytes.chunks(most).try_for_each(|chunk| {
+                    sys::interrupt::check()?;
+                    take(chunk)
+                });
+            }
+            Input::File(file) => file,
+        };
+        let mut room = vec![0; most];
+        loop {
+            sys::interrupt::check()?;
+            match (&*file).read(&mut room)? {
+                0 => return Ok(()),
+                read => take(&room[..read])?,
+            }
+        }
+    }
+}
 
 /// A running process.
 pub(super) struct Process {
@@ -67,6 +102,7 @@ pub(super) enum Answer {
 impl Process {
     /// Starts the process and negotiates its capabilities.
     pub(super) fn start(mut command: Command, text: &BStr) -> Result<Process, NotStarted> {
+        sys::interrupt::install();
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned
             .map_err(|_| NotStarted::Failed(vec![format!("cannot fork to run subprocess '{text}'")]))?;
@@ -135,17 +171,23 @@ impl Process {
     }
 
     /// Sends a file and waits for the response. `header` holds the lines before the content.
-    pub(super) fn ask(&mut self, header: &[BString], content: &[u8]) -> Result<Answer, Broken> {
-        let mut packets = Vec::with_capacity(content.len() + 256);
+    pub(super) fn ask(&mut self, header: &[BString], content: Input<'_>) -> Result<Answer, Broken> {
+        let mut packets = Vec::new();
         for line in header {
             packet(&mut packets, &[line, b"\n"]);
         }
         packets.extend_from_slice(b"0000");
-        for chunk in content.chunks(MAX_DATA) {
+        let sent = content.each(MAX_DATA, &mut |chunk| {
             packet(&mut packets, &[chunk]);
-        }
+            if packets.len() > BATCH {
+                self.write(&packets)?;
+                packets.clear();
+            }
+            Ok(())
+        });
         packets.extend_from_slice(b"0000");
-        let sent = self.write(&packets);
+        let sent = sent.and_then(|()| self.write(&packets));
+        sys::interrupt::check()?;
         // A process that does not read may still have written something that is no packet.
         let status = self.status(BString::default());
         let status = status?;
@@ -159,6 +201,7 @@ impl Process {
         }
         let mut bytes = Vec::new();
         while let Some(packet) = self.packet(MAX_DATA)? {
+            bytes.try_reserve(packet.len()).map_err(io::Error::from)?;
             bytes.extend_from_slice(&packet);
         }
         // An empty list keeps the earlier status.

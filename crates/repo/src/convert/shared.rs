@@ -283,7 +283,11 @@ impl Shared {
         }
         path.extend_from_slice(b".gitattributes");
         let mut bytes = Vec::new();
-        self.worktree.as_ref()?.open_file(&path).ok()?.read_to_end(&mut bytes).ok()?;
+        let mut file = self.worktree.as_ref()?.open_file(&path).ok()?;
+        if sys::stat_of(&file).ok()?.size >= crate::attributes::MAX_FILE {
+            return None;
+        }
+        file.read_to_end(&mut bytes).ok()?;
         Some(RawFile::parse(&bytes, dir.is_empty()))
     }
 

@@ -6,9 +6,14 @@ use std::{
 };
 
 use format::{Kind, ObjectId};
-use sys::by_path;
+use sys::{File, by_path};
+use zlib_rs::DeflateFlush;
 
-use super::{Options, deflate::deflate, make_directory};
+use super::{
+    LARGE, Options, PIECE,
+    deflate::{Deflater, deflate},
+    make_directory,
+};
 use crate::{Components, Error, temp_file::TempFile};
 
 /// The number of attempts to create a directory that other processes remove.
@@ -33,14 +38,18 @@ impl StagedLoose {
         content: &[u8],
         options: &Options<'_>,
     ) -> Result<StagedLoose, Error> {
-        let mut object = format!("{kind} {}\0", content.len()).into_bytes();
-        object.extend_from_slice(content);
-        let deflated = deflate(&object, options.level);
-        drop(object);
+        let header = format!("{kind} {}\0", content.len()).into_bytes();
         let dir = root.join(&oid.to_string()[..2]);
-        let (mut file, is_first_in_directory) = create(&dir, options)?;
-        let written = file.file().write_all(&deflated);
-        written.map_err(|source| Error::NotWritten { what: "unable to write loose object file", source })?;
+        let not_written = |source| Error::NotWritten { what: "unable to write loose object file", source };
+        let (mut file, is_first_in_directory);
+        if content.len() > LARGE {
+            (file, is_first_in_directory) = create(&dir, options)?;
+            write_in_pieces(&header, content, options.level, file.file(), not_written)?;
+        } else {
+            let deflated = deflate(&[&header, content].concat(), options.level);
+            (file, is_first_in_directory) = create(&dir, options)?;
+            file.file().write_all(&deflated).map_err(not_written)?;
+        }
         // In a batch, only the pages are written to the disk, whose cache is flushed once at the
         // end.
         let is_in_batch = root != options.objects;
@@ -76,7 +85,7 @@ impl StagedLoose {
 
 /// Passes the content of an object in a batch to the disk. Returns false if that is not possible;
 /// warns if the system does not have the call.
-fn is_handed_over(file: &sys::File, options: &Options<'_>) -> bool {
+fn is_handed_over(file: &File, options: &Options<'_>) -> bool {
     match sys::request_writeback(file) {
         Ok(()) => true,
         Err(error) => {
@@ -86,6 +95,27 @@ fn is_handed_over(file: &sys::File, options: &Options<'_>) -> bool {
             false
         }
     }
+}
+
+/// Deflates a large object into `file`. The memory does not depend on its size, and a signal stops
+/// it.
+fn write_in_pieces(
+    header: &[u8],
+    content: &[u8],
+    level: i32,
+    mut file: &File,
+    failed: impl Fn(io::Error) -> Error + Copy,
+) -> Result<(), Error> {
+    let mut deflater = Deflater::new(level);
+    let mut write = |made: &[u8]| file.write_all(made).map_err(failed);
+    let reason = |reason| failed(io::Error::other(reason));
+    let mut push = |piece: &[u8], flush| deflater.push(piece, flush, &mut write, reason);
+    push(header, DeflateFlush::NoFlush)?;
+    for piece in content.chunks(PIECE) {
+        sys::interrupt::check().map_err(failed)?;
+        push(piece, DeflateFlush::NoFlush)?;
+    }
+    push(&[], DeflateFlush::Finish)
 }
 
 /// Creates a temporary file with Git's prefix: `gc` removes such files when they are left behind.

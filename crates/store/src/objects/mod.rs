@@ -24,6 +24,9 @@ pub const DEFAULT_LEVEL: i32 = 1;
 /// The default of Git's `pack.compression`, used only for streams.
 const STREAM_LEVEL: i32 = 6;
 
+/// Objects larger than this, in bytes, are deflated in pieces into a file of their own.
+const LARGE: usize = 8 << 20;
+
 /// Data are read and deflated in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
 
@@ -143,7 +146,8 @@ pub fn hash_stream(hash: HashKind, size: u64, content: &mut dyn Read) -> Result<
     hasher.finish().map_err(|_| StreamError::Collision)
 }
 
-/// Reads `size` bytes and passes them to `take` in pieces. Reads may be short or interrupted.
+/// Reads `size` bytes and passes them to `take` in pieces. Reads may be short or interrupted. A
+/// signal stops it after the next piece.
 fn in_pieces(
     size: u64,
     content: &mut dyn Read,
@@ -152,6 +156,7 @@ fn in_pieces(
     let mut piece = vec![0; PIECE];
     let mut left = size;
     while left > 0 {
+        sys::interrupt::check().map_err(StreamError::Read)?;
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE);
         match content.read(&mut piece[..most]) {
             Ok(0) => return Err(StreamError::Length),

@@ -22,7 +22,7 @@ use std::{
 use format::{HashKind, Kind, ObjectId};
 
 use super::{
-    Options, STREAM_LEVEL, StreamError,
+    LARGE, Options, STREAM_LEVEL, StreamError,
     deflate::Deflaters,
     loose::{StagedLoose, TempDirectory},
     packing::{Content, OpenPack},
@@ -229,6 +229,10 @@ impl<'a> Transaction<'a> {
 
     fn choose(&self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Way {
         let mut state = self.state();
+        // An entry of a pack is deflated in memory.
+        if content.len() > LARGE {
+            return Way::Loose;
+        }
         state.count += 1;
         if state.is_packing || self.pack_from.is_some_and(|from| state.count >= from) {
             state.is_packing = true;

@@ -12,7 +12,7 @@ use repo::{
     convert::{Converter, Worker},
 };
 use store::objects::{StreamError, Transaction};
-use sys::{File, FileType};
+use sys::FileType;
 
 use crate::{
     commands::{
@@ -170,6 +170,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 /// The state of a run.
+/// Content up to this size, in bytes, is read at once.
+const WHOLE: u64 = 1 << 20;
+
 struct Hashing<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
@@ -194,6 +197,15 @@ impl Hashing<'_> {
         if self.request.stdin > 0 {
             let mut input = Input::new(self.run)?;
             let content = match sys::stat_of(io::stdin()) {
+                Ok(stat)
+                    if stat.file_type == FileType::File
+                        && self.is_streamed(stat.size)
+                        && self.kind == Kind::Blob
+                        && self.is_unconverted(path.as_ref())? =>
+                {
+                    self.stream(&mut input, stat.size, path.as_ref())?;
+                    return self.rest(files, path);
+                }
                 Ok(stat) if stat.file_type == FileType::File => {
                     let mut content = Vec::new();
                     let read =
@@ -204,6 +216,16 @@ impl Hashing<'_> {
             };
             self.content(content, path.as_ref())?;
         }
+        self.rest(files, path)
+    }
+
+    /// Hashes what the command line names besides standard input.
+    fn rest(&mut self, files: &[BString], path: Option<BString>) -> Result<(), Failure> {
+        let prefix = self.repo.prefix().to_owned();
+        let in_prefix = |path: &BString| match path.starts_with(b"/") {
+            true => path.clone(),
+            false => text!(prefix, path),
+        };
         for file in files {
             self.run.interrupt.check()?;
             let named = in_prefix(file);
@@ -247,12 +269,23 @@ impl Hashing<'_> {
         })?;
         let stat = sys::stat_of(&file).map_err(|_| self.failed(path))?;
         let is_file = stat.file_type == FileType::File;
-        let big = self.settings.big_file_threshold;
-        if is_file && stat.size > big && self.kind == Kind::Blob && self.is_unconverted(path)? {
+        if is_file && self.is_streamed(stat.size) && self.kind == Kind::Blob && self.is_unconverted(path)? {
             return self.stream(&mut file, stat.size, path);
         }
+        if is_file
+            && stat.size > WHOLE
+            && let Some(path) = path.filter(|_| self.kind == Kind::Blob)
+            && self.worker()?.filters_open_file(path.as_bstr())?
+        {
+            let mut filtered = Vec::new();
+            let worker = self.worker()?;
+            let result = worker.open_file_to_git(path.as_bstr(), &file, &mut filtered);
+            worker.take_messages().iter().for_each(console::eprint_line);
+            result?;
+            return self.record(&filtered);
+        }
         let mut content = Vec::new();
-        let read = sys::read_to_end(&file, stat.size, &mut content).map(|_| content);
+        let read = sys::read_stoppable(&file, stat.size, &mut content).map(|_| content);
         self.content(read.map(|content| (content, is_file.then_some(stat.size))), path)
     }
 
@@ -290,6 +323,10 @@ impl Hashing<'_> {
             }
             None => &content,
         };
+        self.record(content)
+    }
+
+    fn record(&mut self, content: &[u8]) -> Result<(), Failure> {
         let oid = match self.request.write {
             true => {
                 let (repo, kind) = (self.repo, self.kind);
@@ -301,7 +338,14 @@ impl Hashing<'_> {
         Ok(())
     }
 
-    fn stream(&mut self, file: &mut File, size: u64, path: Option<&BString>) -> Result<(), Failure> {
+    /// Returns true for content that is not read into memory. Only an object that is written keeps
+    /// Git's choice of a loose object or a pack.
+    fn is_streamed(&self, size: u64) -> bool {
+        let least = if self.request.write { self.settings.big_file_threshold } else { WHOLE };
+        size > least
+    }
+
+    fn stream(&mut self, file: &mut dyn io::Read, size: u64, path: Option<&BString>) -> Result<(), Failure> {
         let (repo, hash) = (self.repo, self.repo.hash());
         let exists = |oid: &_| repo.objects().freshen(oid);
         let named = match self.request.write {
@@ -312,6 +356,7 @@ impl Hashing<'_> {
             Ok(oid) => self.names.push(oid),
             Err(StreamError::Store(error)) => return Err(error.into()),
             Err(error) => {
+                self.run.interrupt.check()?;
                 console::error(error.to_string());
                 return Err(self.failed(path));
             }

@@ -172,6 +172,7 @@ impl Update<'_> {
             Ok(oid) => oid,
             Err(Error::Convert(error)) => return Err(error.into()),
             Err(error) => {
+                self.run.interrupt.check()?;
                 console::error(error.to_string());
                 if matches!(&error, Error::Store { .. } | Error::Read { .. } | Error::Short { .. }) {
                     console::error(text!(path, ": failed to insert into database"));

@@ -121,10 +121,7 @@ impl<'a> Contents<'a> {
     /// Sets the object names and sizes of worktree files. A file that no longer exists gets none.
     pub(super) fn name(&self, files: &mut [&mut File]) -> Result<(), LookError> {
         let kind = self.repo.hash();
-        let found = self.each(files, |worker, file| {
-            let content = worker.content(file)?;
-            Ok(content.map(|content| (content::name(kind, content), content.len() as u64)))
-        })?;
+        let found = self.each(files, |worker, file| worker.name(file, kind))?;
         for (file, found) in files.iter_mut().zip(found) {
             (file.side.oid, file.size) = found.unzip();
         }
@@ -286,6 +283,25 @@ impl Worker<'_> {
     /// Takes the warnings about the files read from the worktree.
     fn messages(&mut self) -> Vec<String> {
         self.worktree.as_mut().map_or_else(Vec::new, |(_, cleaning)| cleaning.take_messages())
+    }
+
+    /// Returns the object name and the size of a file's content. A large file of the worktree is
+    /// read in pieces.
+    fn name(&mut self, file: &File, kind: HashKind) -> Result<Option<(ObjectId, u64)>, LookError> {
+        if let (Location::Worktree, true, Some((root, cleaning))) =
+            (file.location, file.is_regular(), &mut self.worktree)
+        {
+            let path = file.path.as_bstr();
+            if root.stat(path).is_ok_and(|stat| stat.is_some_and(|stat| stat.size > 0)) {
+                return match content::hash_sized(root, path, file.side.mode, kind, &mut **cleaning) {
+                    // Git skips files that cannot be opened.
+                    Err(LookError::Examine { .. }) => Ok(None),
+                    named => named,
+                };
+            }
+        }
+        let content = self.content(file)?;
+        Ok(content.map(|content| (content::name(kind, content), content.len() as u64)))
     }
 
     /// Returns the content of a file, or `None` if it is missing or unreadable. A submodule's
