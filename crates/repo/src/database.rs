@@ -189,7 +189,7 @@ impl Repository {
 
     /// Returns the objects as they are stored: nothing is replaced, and nothing missing is fetched.
     pub fn stored_objects(&self) -> Objects {
-        open(&self.env, &self.layout, None, None)
+        open(&self.env, &self.layout, None, None, None)
     }
 
     /// Returns true if the repository is a shallow clone.
@@ -226,10 +226,12 @@ pub(crate) fn open(
     layout: &Layout,
     replaced: Option<&Arc<Replaced>>,
     promisors: Option<Remotes>,
+    max_tree_depth: Option<i32>,
 ) -> Objects {
     let replacements = replaced.map(|replaced| Arc::clone(replaced) as Arc<dyn Replacements>);
     let promisors = promisors.map(|remotes| Arc::new(remotes) as Arc<dyn Promisors>);
     let mut options = Options { replacements, promisors, ..Options::default() };
+    options.max_tree_depth = max_tree_depth.unwrap_or(options.max_tree_depth);
     if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
         options.alternates = alternates.to_owned();
         // Git has changed to the top of the worktree when it reads this variable.

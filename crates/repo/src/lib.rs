@@ -205,7 +205,9 @@ impl Repository {
             refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.display_refs_dir());
         let promisors = promisor::Remotes::of(&config, &env, &layout, options)?;
         let replaced = database::replaced(&env, &layout, &config, &refs)?;
-        let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors));
+        // The command reports a bad value.
+        let depth = config.number("core.maxTreeDepth", config::parse_int).ok().flatten();
+        let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors, depth));
         Ok(Repository {
             options: options.clone(),
             env,

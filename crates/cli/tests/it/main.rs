@@ -113,6 +113,7 @@ mod symbolic_ref;
 mod templates;
 mod trace;
 mod transports;
+mod tree_limits;
 mod trees;
 mod unreadable_state;
 mod unserved;

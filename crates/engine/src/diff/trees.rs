@@ -10,7 +10,10 @@ use repo::{
 };
 
 use super::{Pair, Side};
-use crate::look::LookError;
+use crate::look::{
+    LookError,
+    tree_limits::{self, TreeLimits},
+};
 
 /// Compares two trees, and returns the pairs in the order of their paths. `None` is the empty tree.
 pub fn trees(
@@ -18,7 +21,12 @@ pub fn trees(
     old: Option<ObjectId>,
     new: Option<ObjectId>,
 ) -> Result<Vec<Pair>, LookError> {
-    let mut comparison = Comparison { repo, reader: repo.objects().reader(), pairs: Vec::new() };
+    let mut comparison = Comparison {
+        repo,
+        reader: repo.objects().reader(),
+        pairs: Vec::new(),
+        limits: TreeLimits::default(),
+    };
     if old != new {
         comparison.directory(b"".as_bstr(), old, new)?;
     }
@@ -31,6 +39,7 @@ struct Comparison<'a> {
     repo: &'a Repository,
     reader: Reader<'a>,
     pairs: Vec<Pair>,
+    limits: TreeLimits,
 }
 
 type Entries = BTreeMap<BString, (Mode, ObjectId)>;
@@ -43,8 +52,10 @@ impl Comparison<'_> {
         old: Option<ObjectId>,
         new: Option<ObjectId>,
     ) -> Result<(), LookError> {
+        tree_limits::check_depth(lead.find_iter("/").count(), self.repo.objects().max_tree_depth())?;
         let old = self.read(old)?;
         let mut new = self.read(new)?;
+        self.limits.add(old.len() + new.len())?;
         for (name, old) in old {
             let new = new.remove(&name);
             if new != Some(old) {

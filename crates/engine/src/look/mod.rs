@@ -17,6 +17,7 @@ pub mod shared;
 pub mod sparse;
 pub mod stat;
 pub mod submodules;
+pub(crate) mod tree_limits;
 pub(crate) mod trees;
 pub mod unlinked;
 pub mod untracked;

@@ -15,6 +15,7 @@ use format::{
 };
 use repo::objects;
 
+use super::tree_limits::{self, TreeLimits};
 use crate::{
     crew::{self, Tuning},
     look::LookError,
@@ -36,6 +37,10 @@ pub(crate) trait TreeSource: Sync {
     fn reader(&self, number: usize) -> Box<dyn TreeReader + '_>;
     /// Returns true if the tree exists.
     fn has(&self, oid: &ObjectId) -> bool;
+    /// Returns `core.maxTreeDepth`.
+    fn max_depth(&self) -> i32 {
+        objects::MAX_TREE_DEPTH
+    }
 }
 
 /// Reads trees.
@@ -51,6 +56,10 @@ impl TreeSource for objects::Objects {
 
     fn has(&self, oid: &ObjectId) -> bool {
         self.contains(oid)
+    }
+
+    fn max_depth(&self) -> i32 {
+        self.max_tree_depth()
     }
 }
 
@@ -261,7 +270,12 @@ impl<'a> Walker<'a> {
         let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
         let mut done: Vec<Vec<Item>> = Vec::new();
         let mut level = vec![root];
-        while !level.is_empty() {
+        let limits = TreeLimits::default();
+        for depth in 0.. {
+            if level.is_empty() {
+                break;
+            }
+            tree_limits::check_depth(depth, source.max_depth())?;
             let outcome = crew::map(
                 "tree",
                 &tuning,
@@ -269,7 +283,11 @@ impl<'a> Walker<'a> {
                 |_| WEIGHT,
                 &spare,
                 |number| (source.reader(number), Vec::new()),
-                |(reader, buffers), directory| self.visit(directory, &mut **reader, buffers),
+                |(reader, buffers), directory| {
+                    let visit = self.visit(directory, &mut **reader, buffers)?;
+                    limits.add(visit.items.len())?;
+                    Ok::<_, LookError>(visit)
+                },
             )?;
             // Directories are numbered in the order in which they are entered: first this level,
             // then the next.

@@ -61,7 +61,12 @@ pub struct Options {
     pub replacements: Option<Arc<dyn Replacements>>,
     /// The promisor remotes of a partial clone.
     pub promisors: Option<Arc<dyn Promisors>>,
+    /// `core.maxTreeDepth`: walks refuse trees that are nested deeper. The root has depth 0.
+    pub max_tree_depth: i32,
 }
+
+/// The default of `core.maxTreeDepth`.
+pub const MAX_TREE_DEPTH: i32 = 2048;
 
 /// The objects to read in place of others. A replacement may be replaced itself, up to four times.
 pub trait Replacements: std::fmt::Debug + Send + Sync {
@@ -124,6 +129,7 @@ impl Default for Options {
             base_cache: 16 << 20,
             replacements: None,
             promisors: None,
+            max_tree_depth: MAX_TREE_DEPTH,
         }
     }
 }
@@ -188,6 +194,11 @@ impl Objects {
     /// Returns the hash of the object names.
     pub fn hash(&self) -> HashKind {
         self.hash
+    }
+
+    /// Returns `core.maxTreeDepth`.
+    pub fn max_tree_depth(&self) -> i32 {
+        self.options.max_tree_depth
     }
 
     /// Returns the object directories: the local one first, then the alternates in Git's order.

@@ -143,6 +143,10 @@ impl<'a> Transaction<'a> {
                 console::error(text!("invalid path '", path, "'"));
                 Failure::Reported(refusal)
             }
+            PlanError::Look(error @ LookError::TooDeep) => {
+                console::error(error.to_string());
+                Failure::Reported(refusal)
+            }
             PlanError::NotTrivial => {
                 if !self.policy.quiet {
                     console::error(PlanError::NotTrivial.to_string());

@@ -19,11 +19,11 @@ use repo::{
 
 use crate::{
     crew::{self, Tuning},
-    look::{self, LookError},
+    look::{
+        self, LookError,
+        tree_limits::{self, TreeLimits},
+    },
 };
-
-/// The maximum number of path components, which is Git's limit. No file system accepts more.
-const MAX_DEPTH: usize = 2048;
 
 /// The entries of a tree.
 type Listing = Vec<(Mode, BString, ObjectId)>;
@@ -70,6 +70,7 @@ pub(super) fn expand_some(
             protect: look::protect(repo)?,
             path: BString::default(),
             found: Vec::new(),
+            limits: TreeLimits::default(),
         };
         let mut nodes = Vec::new();
         for entry in opened() {
@@ -90,7 +91,9 @@ fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<Objec
     const WEIGHT: usize = 2;
     let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
     let mut read: HashMap<ObjectId, Listing> = HashMap::new();
-    for _ in 0..MAX_DEPTH {
+    let limits = TreeLimits::default();
+    for depth in 0.. {
+        tree_limits::check_depth(depth, objects.max_tree_depth())?;
         level.sort_unstable();
         level.dedup();
         let listings = crew::map(
@@ -100,7 +103,10 @@ fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<Objec
             |_| WEIGHT,
             &spare,
             |number| crew::reader(objects, number),
-            |reader, tree| list(reader, objects.hash(), tree),
+            |reader, tree| {
+                limits.add(0)?;
+                list(reader, objects.hash(), tree)
+            },
         )?;
         let mut below = Vec::new();
         for listing in &listings {
@@ -113,7 +119,7 @@ fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<Objec
         }
         level = below;
     }
-    Err(LookError::MalformedTree(level[0]))
+    unreachable!("the depth is limited")
 }
 
 /// Reads the entries of `tree`.
@@ -138,6 +144,7 @@ struct Below<'a> {
     /// The current path.
     path: BString,
     found: Vec<(BString, NewEntry)>,
+    limits: TreeLimits,
 }
 
 impl Below<'_> {
@@ -145,7 +152,9 @@ impl Below<'_> {
     /// its cache-tree node.
     fn visit(&mut self, tree: &ObjectId, node: &mut CacheTree) -> Result<(), LookError> {
         let (first, length) = (self.found.len(), self.path.len());
-        for (mode, name, oid) in &self.listings[tree] {
+        let listing = &self.listings[tree];
+        self.limits.add(listing.len())?;
+        for (mode, name, oid) in listing {
             self.path.extend_from_slice(name);
             if mode.is_tree() {
                 self.path.push(b'/');

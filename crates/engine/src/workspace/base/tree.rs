@@ -1,6 +1,6 @@
 //! The index of a tree: all its entries without stat data, and the cache-tree.
 
-use std::sync::Mutex;
+use std::{collections::HashSet, sync::Mutex};
 
 use bstr::{BString, ByteSlice as _};
 use format::{
@@ -13,7 +13,11 @@ use repo::objects::{Objects, Reader};
 
 use crate::{
     crew::{self, Tuning},
-    look::{LookError, trees::TreeReader as _},
+    look::{
+        LookError,
+        tree_limits::{self, TreeLimits},
+        trees::TreeReader as _,
+    },
 };
 
 /// An element of a directory, in the order of the index.
@@ -32,8 +36,17 @@ pub(crate) fn index_of(objects: &Objects, tree: ObjectId, protect: Protect) -> R
     let spare = Mutex::new(Vec::new());
     let mut all: Vec<(ObjectId, Vec<Item>)> = Vec::new();
     let mut level = vec![tree];
-    while !level.is_empty() {
-        let read = read(objects, &level, &spare, list)?;
+    let limits = TreeLimits::default();
+    for depth in 0.. {
+        if level.is_empty() {
+            break;
+        }
+        tree_limits::check_depth(depth, objects.max_tree_depth())?;
+        let read = read(objects, &level, &spare, |data, oid| {
+            let listed = list(data, oid)?;
+            limits.add(listed.0.len())?;
+            Ok(listed)
+        })?;
         // Directories are numbered level by level.
         let mut number = all.len() + level.len();
         let mut below = Vec::new();
@@ -56,8 +69,11 @@ pub(crate) fn index_of(objects: &Objects, tree: ObjectId, protect: Protect) -> R
 pub(crate) fn check_trees(objects: &Objects, tree: ObjectId) -> Result<(), LookError> {
     let spare = Mutex::new(Vec::new());
     let mut level = vec![tree];
+    let limits = TreeLimits::default();
+    let mut seen = HashSet::from([tree]);
     while !level.is_empty() {
         let read = read(objects, &level, &spare, |data, oid| {
+            limits.add(0)?;
             let mut below = Vec::new();
             for entry in TreeEntries::new(oid.kind(), data) {
                 let entry = entry.map_err(|_| LookError::MalformedTree(*oid))?;
@@ -65,7 +81,7 @@ pub(crate) fn check_trees(objects: &Objects, tree: ObjectId) -> Result<(), LookE
             }
             Ok(below)
         })?;
-        level = read.into_iter().flatten().collect();
+        level = read.into_iter().flatten().filter(|oid| seen.insert(*oid)).collect();
     }
     Ok(())
 }
