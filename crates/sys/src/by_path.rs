@@ -81,10 +81,8 @@ pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
 /// Opens a lock file for appending, and creates it if it is missing. Does not follow a symbolic
 /// link (`ELOOP`), and does not wait for a FIFO.
 pub fn lock_file(path: &Path, mode: u32) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(mode).custom_flags(flags.bits() as i32);
-    call(Phase::Open, || options.open(path)).map(File::from)
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    open_waiting(path, flags, mode)
 }
 
 /// Reads a whole file. Returns `None` if it does not exist (`ENOENT`, `ENOTDIR`).
