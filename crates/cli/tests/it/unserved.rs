@@ -125,7 +125,7 @@ fn grafts_are_refused_where_history_is_walked() {
     repo.write("a", "2\n");
     repo.commit("two");
     repo.write(".git/info/grafts", "");
-    for args in [&["rev-parse", "--verify", "HEAD~1"][..], &["fetch", "."], &["reset", "HEAD^"]] {
+    for args in [&["fetch", "."][..], &["reset", "HEAD^"]] {
         let run = repo.run(SAPWOOD.as_ref(), args);
         assert_eq!(run.code, 128, "{args:?}: {}", run.stderr);
         assert!(run.stderr.to_string().contains("info/grafts"), "{args:?}: {}", run.stderr);
