@@ -187,6 +187,7 @@ impl Union {
             lower: self.lower.clone(),
             dir: self.dir.clone(),
             form: self.form,
+            rules: String::new(),
         })
     }
 
