@@ -36,7 +36,7 @@ const SECTIONS: &[(&str, &[Expected])] = &[
         &[
             ("base=", ""),
             ("sapwood base push $base", "pushed the base of *"),
-            ("sapwood clone --base $base", "Preparing worktree (checking out 'main')"),
+            ("sapwood clone --base $base", "Preparing worktree (checking out 'main')|hint: Only processes *"),
             ("cd ../job", ""),
             ("sapwood workspace exec job -- git status", "nothing to commit, working tree clean"),
         ],

@@ -258,7 +258,14 @@ fn servers(dir: &Path) -> Result<Vec<(u32, Vec<OsString>)>, Error> {
         };
         (name == "unionfs-fuse" || name == "unionfs") && words.iter().any(is_point)
     };
-    let found = ids.into_iter().filter_map(|pid| Some((pid, command_line(pid)?)));
+    // Another user could start a process with any name and words.
+    let users = [0, sys::user::effective_uid()];
+    let is_trusted = |pid: &u32| {
+        let stat = by_path::stat(Path::new(&format!("/proc/{pid}")));
+        matches!(stat, Ok(Some(stat)) if users.contains(&stat.uid))
+    };
+    let ids = ids.into_iter().filter(is_trusted);
+    let found = ids.filter_map(|pid| Some((pid, command_line(pid)?)));
     Ok(found.filter(|(_, words)| is_server(words)).collect())
 }
 
