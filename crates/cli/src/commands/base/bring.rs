@@ -1,6 +1,9 @@
 //! Brings the base of a commit from a remote and adds it, for `base pull` and `clone --base`.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use engine::{
     fleet::{
@@ -55,7 +58,7 @@ impl Bring<'_> {
         let bases = if is_copy { &alone } else { bases };
         let signers = Signers::configured(run, repo)?;
         let shared = match self.sharing {
-            Sharing::InPlace => shared_bases(repo, remote)?,
+            Sharing::InPlace => shared_bases(remote)?.filter(|dir| is_trusted(repo, dir)),
             Sharing::Copy => None,
         };
         let verify = |manifest: &[u8], signature: Option<&[u8]>| {
@@ -118,21 +121,21 @@ impl Bring<'_> {
     }
 }
 
-/// The base directory of a remote that is a directory, if it has one. One that another user could
-/// change is not used in place: its contents are copied, and verified on the way.
-fn shared_bases(repo: &Repository, remote: &Remote) -> Result<Option<PathBuf>, Failure> {
+/// The base directory of a remote that is a directory, if it has one.
+fn shared_bases(remote: &Remote) -> Result<Option<PathBuf>, Failure> {
     let Some(dir) = remote.directory().map(|dir| dir.join("bases")) else { return Ok(None) };
     let stat = by_path::stat_followed(&dir).map_err(|error| {
         Failure::fatal(format!("cannot look at '{}': {}", dir.display(), sys::reason(&error)))
     })?;
-    if stat.is_none() {
-        return Ok(None);
+    Ok(stat.map(|_| dir))
+}
+
+/// Returns true if a shared directory may be used where it lies. If another user could change it,
+/// its contents are copied, and verified on the way.
+fn is_trusted(repo: &Repository, dir: &Path) -> bool {
+    let checked = repo.trust().check_dir(dir);
+    if let Err(error) = &checked {
+        console::warning(format!("{error}\nUntil then contents are copied from there"));
     }
-    match repo.trust().check_dir(&dir) {
-        Ok(()) => Ok(Some(dir)),
-        Err(error) => {
-            console::warning(format!("{error}\nUntil then contents are copied from there"));
-            Ok(None)
-        }
-    }
+    checked.is_ok()
 }

@@ -65,7 +65,9 @@ pub(crate) fn relocate(
     workspace: &Workspace,
     to: &Path,
 ) -> Result<Workspace, Failure> {
-    let _lock = workspace.lock(&worktree_context.repo.trust())?;
+    let trust = worktree_context.repo.trust();
+    let _lock = workspace.lock(&trust)?;
+    trust.check_mount_point(&workspace.record.dir)?;
     let settings = Settings::read(worktree_context.run, worktree_context.repo)?;
     let workspace = rebase::recover_in(worktree_context, &settings, workspace)?;
     let workspace = finish(worktree_context, &settings, &workspace)?;

@@ -83,7 +83,9 @@ pub(crate) fn remove(
     workspace: &Workspace,
     force: Force,
 ) -> Result<(), Failure> {
-    let _lock = workspace.lock(&worktree_context.repo.trust())?;
+    let trust = worktree_context.repo.trust();
+    let _lock = workspace.lock(&trust)?;
+    trust.check_mount_point(&workspace.record.dir)?;
     let worktree = worktree_context.repo.linked_worktree(&workspace.name);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
     // An unmount by force detaches all mounts inside. Without an unmount, they would stay in the way.
