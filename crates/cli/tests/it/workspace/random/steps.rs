@@ -5,11 +5,11 @@ use std::{
     fs::{self, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{PermissionsExt as _, symlink},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use super::sides::{COMMITS, Pair, Side};
+use super::sides::{COMMITS, Pair, Ran, Side};
 use crate::random::Random;
 
 /// Names that steps use. There are few, so that edits collide.
@@ -29,6 +29,9 @@ const MOUNT_MEMORY: &str = r#"mkdir "$1"; if $3; then cp -a "$2/." "$1"; fi
     mount -t tmpfs -o mode=755 x "$2"; cp -a "$1/." "$2"; echo in >"$2/new""#;
 const MOUNT_FILE: &str = r#"if $3; then cp -a "$2" "$1"; else echo in >"$1"; fi; mount --bind "$1" "$2""#;
 
+/// Directories that are files in other commits, so that a mount there blocks most checkouts.
+const REPLACED: [&str; 3] = ["c", "d/d", "link"];
+
 /// The largest number of mounts inside a worktree at one time.
 const MOST_MOUNTS: usize = 3;
 
@@ -37,6 +40,8 @@ pub(super) struct RandomSteps<'a> {
     random: Random,
     /// Present if steps mount something inside the worktrees.
     mounts: Option<Mounts>,
+    /// True after a mount point blocked a checkout, see [`Ran::Blocked`].
+    pub(super) is_over: bool,
     pub(super) log: Vec<String>,
     /// The number of successful steps and of all steps, by kind.
     done: BTreeMap<&'static str, (usize, usize)>,
@@ -78,7 +83,7 @@ type Edit<'e> = &'e dyn Fn(&Side<'_>) -> io::Result<()>;
 impl<'a> RandomSteps<'a> {
     pub(super) fn new(pair: &'a Pair<'a>, random: Random, inside: Inside) -> Self {
         let mounts = (inside == Inside::Mounts).then(Mounts::default);
-        RandomSteps { pair, random, mounts, log: Vec::new(), done: BTreeMap::new() }
+        RandomSteps { pair, random, mounts, is_over: false, log: Vec::new(), done: BTreeMap::new() }
     }
 
     /// Removes all mounts inside the worktrees.
@@ -175,7 +180,7 @@ impl<'a> RandomSteps<'a> {
     fn mount(&mut self, view: &View) -> bool {
         let is_file = self.once_in(4) && !view.files.is_empty();
         let point = if is_file { self.file(view) } else { self.dir(view) };
-        if point.is_empty() {
+        if point.is_empty() || REPLACED.contains(&point.as_str()) {
             return false;
         }
         let script = if is_file { MOUNT_FILE } else { self.pick(&[MOUNT_DIRECTORY, MOUNT_MEMORY]) };
@@ -208,8 +213,7 @@ impl<'a> RandomSteps<'a> {
             let points = testkit::disk::mounts_below(&side.repo.path);
             let inside =
                 points.iter().rfind(|point| **point != side.repo.path).ok_or(io::ErrorKind::NotFound)?;
-            let code = Command::new("umount").arg(inside).status()?;
-            if code.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+            ended("umount", &[], std::slice::from_ref(inside))
         })
     }
 
@@ -283,7 +287,11 @@ impl<'a> RandomSteps<'a> {
                 if path.is_empty() || self.once_in(2) {
                     return ("rm -r", false);
                 }
-                ("rm -r", self.both(format!("rm -r {path}"), &|side| fs::remove_dir_all(side.join(&path))))
+                // rm(1) goes on after a mount point, whatever the order of the directory is.
+                (
+                    "rm -r",
+                    self.both(format!("rm -r {path}"), &|side| ended("rm", &["-rf"], &[side.join(&path)])),
+                )
             }
             10 => {
                 let from = self.file(view);
@@ -324,16 +332,21 @@ impl<'a> RandomSteps<'a> {
         }
         self.both(format!("mv {from} {to}"), &|side| {
             make_way(side, to)?;
-            let (from, to) = (side.join(from), side.join(to));
-            let code = Command::new("mv").arg("-T").args([from, to]).stderr(Stdio::null()).status()?;
-            if code.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+            ended("mv", &["-T"], &[side.join(from), side.join(to)])
         })
     }
 
     fn git(&mut self, number: usize, args: &[&str]) -> bool {
-        let done = self.pair.run(number, args);
-        self.log.push(format!("git {args:?}: {done:?}"));
-        done.unwrap_or_else(|wrong| panic!("{wrong}\nthe steps:\n{}", self.log.join("\n")))
+        let ran = self.pair.run(number, args);
+        self.log.push(format!("git {args:?}: {ran:?}"));
+        match ran {
+            Ran::Ended { is_done } => is_done,
+            Ran::Blocked => {
+                self.is_over = true;
+                false
+            }
+            Ran::Different(wrong) => panic!("{wrong}\nthe steps:\n{}", self.log.join("\n")),
+        }
     }
 
     fn command(&mut self, number: usize, view: &View) -> (&'static str, bool) {
@@ -477,6 +490,12 @@ fn is_file(path: &Path) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::ErrorKind::InvalidInput.into()),
     }
+}
+
+/// Runs a program on paths.
+fn ended(program: &str, options: &[&str], paths: &[PathBuf]) -> io::Result<()> {
+    let code = Command::new(program).args(options).args(paths).stderr(Stdio::null()).status()?;
+    if code.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
 }
 
 /// Creates the parent directories of a path. A link above it is not followed.
