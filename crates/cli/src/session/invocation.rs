@@ -410,6 +410,12 @@ impl Invocation {
         let found = self.unmounted_at_end(&error).filter(|_| self.program == Program::Sapwood);
         let Some(Unmounted { top, common, name }) = found else { return error.into() };
         match repo::check_worktree_owner(&self.outside(), &top, Some(&top.join(".git")), &common) {
+            Ok(()) if record::is_only_joined(&top) => Failure::Fatal(text!(
+                "only processes that sapwood starts see the files of the workspace '",
+                name.as_bytes(),
+                "': sapwood workspace enter ",
+                name.as_bytes()
+            )),
             Ok(()) => Failure::Fatal(text!(
                 "the workspace '",
                 name.as_bytes(),

@@ -41,6 +41,10 @@ pub fn parse_initializing(reason: &[u8]) -> Option<(u64, PathBuf)> {
 /// this format, so it refuses to work there.
 const NOT_MOUNTED: &[u8] = b"not mounted: ";
 
+/// The text in that file if only processes in the workspace's own namespace see its files.
+const ONLY_JOINED: &[u8] =
+    b"Only processes that sapwood starts see the files of this workspace: sapwood workspace enter ";
+
 /// The reason why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -147,13 +151,11 @@ impl Workspace {
     /// the path of its state, and a message for the user.
     pub fn unmounted_gitfile(&self) -> Vec<u8> {
         let (state, name) = (self.state.as_os_str().as_bytes(), self.name.as_bytes());
-        let (word, command): (&[u8], &[u8]) = match self.record.backend {
-            Backend::OverlayUser => {
-                (b"Only processes that sapwood starts see the files of this workspace", b"enter ")
-            }
-            _ => (b"The files of this workspace are not mounted. To mount them", b"mount "),
+        let word: &[u8] = match self.record.backend {
+            Backend::OverlayUser => ONLY_JOINED,
+            _ => b"The files of this workspace are not mounted. To mount them: sapwood workspace mount ",
         };
-        [NOT_MOUNTED, state, b"\n", word, b": sapwood workspace ", command, name, b"\n"].concat()
+        [NOT_MOUNTED, state, b"\n", word, name, b"\n"].concat()
     }
 
     /// Refuses a record that another user wrote: it decides what is mounted, moved and removed, and
@@ -390,6 +392,13 @@ pub fn is_at(common: &Path, name: &OsStr, dir: &Path) -> Result<bool, Error> {
 /// The file in the state of a workspace that names both directories while it moves: the old one, a
 /// NUL, and the new one.
 pub const MOVING: &str = "moving";
+
+/// Returns true if the `.git` file of an unmounted workspace at `dir` says that only processes in its
+/// own namespace see its files.
+pub fn is_only_joined(dir: &Path) -> bool {
+    let content = by_path::read(&dir.join(".git")).ok().flatten().unwrap_or_default();
+    content.find(ONLY_JOINED).is_some()
+}
 
 fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
     let state = directory(common).join(name);
