@@ -93,18 +93,21 @@ impl Orphan {
 fn workspace(mount: &Mount) -> Option<Orphan> {
     let upper = match mount.file_system.as_str() {
         "overlay" if mount.source == *"sapwood" => Some(mount.upper_layer()?),
-        name if sys::is_fuse(name) && fuse::is_program_of_ours(mount) => None,
+        // The user may have other unions.
+        name if sys::is_fuse(name)
+            && fuse::is_program_of_ours(mount)
+            && fuse::is_served_for(&mount.point) =>
+        {
+            None
+        }
         _ => return None,
     };
     let is_lost = match repository_of(&mount.point) {
         Some(common) => is_deleted(&common),
         // The file `.git` was in the upper layer, which is deleted.
-        None => match &upper {
-            Some(upper) => {
-                is_absent(upper) && upper.parent().is_some_and(|state| is_absent(&state.join("record")))
-            }
-            None => fuse::is_served_for(&mount.point),
-        },
+        None => upper.as_ref().is_none_or(|upper| {
+            is_absent(upper) && upper.parent().is_some_and(|state| is_absent(&state.join("record")))
+        }),
     };
     let kept = upper.filter(|upper| !is_absent(upper));
     is_lost.then(|| Orphan { point: mount.point.clone(), kind: Kind::Workspace(kept) })

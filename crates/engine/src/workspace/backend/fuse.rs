@@ -299,7 +299,7 @@ pub(in crate::workspace) fn is_served_for(top: &Path) -> bool {
             word.find(format!("upperdir={UPPER},workdir={WORK}")).is_some()
                 || word.starts_with(format!("{UPPER}=RW:0=RO").as_bytes())
         };
-        words.last().is_some_and(|last| *last == top.as_os_str().as_bytes()) && words.iter().any(is_upper)
+        words.iter().any(|word| *word == top.as_os_str().as_bytes()) && words.iter().any(is_upper)
     };
     let processes = sys::namespace::process_ids().unwrap_or_default();
     processes.into_iter().any(|pid| sys::namespace::command_lines_up_from(pid).first().is_some_and(is_it))
