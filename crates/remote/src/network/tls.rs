@@ -55,10 +55,10 @@ pub(super) fn config(
         let value = (options.variable)(name).filter(|value| !value.is_empty())?;
         Some(Authorities { named_by: Some(name.to_owned()), file: Some(PathBuf::from(value)) })
     };
-    let given = options
-        .ca_file
-        .clone()
-        .map(|file| Authorities { named_by: Some("http.sslCAInfo".to_owned()), file: Some(file) });
+    let given = options.ca_file.clone().map(|file| Authorities {
+        named_by: Some("http.sslCAInfo or GIT_SSL_CAINFO".to_owned()),
+        file: Some(file),
+    });
     let given = given.or_else(|| ca_variable.and_then(variable)).or_else(|| variable("SSL_CERT_FILE"));
     let (certificates, authorities) = match given {
         Some(authorities) => {

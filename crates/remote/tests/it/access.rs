@@ -132,7 +132,10 @@ fn a_web_server_with_tls_and_a_password() {
     let other = Nginx::start(dir.path());
     let error = ask(&server.tls_url("files"), &|options| options.ca_file = Some(other.ca_file()));
     let error = error.expect_err("not trusted").to_string();
-    assert!(error.contains(&format!("'{}' (http.sslCAInfo)", other.ca_file().display())), "{error}");
+    assert!(
+        error.contains(&format!("'{}' (http.sslCAInfo or GIT_SSL_CAINFO)", other.ca_file().display())),
+        "{error}"
+    );
     let by_name = server.tls_url("files").replace("127.0.0.1", "localhost");
     let error = ask(&by_name, &|_| {}).expect_err("another name").to_string();
     assert!(error.contains("for a server with another name"), "{error}");
