@@ -1,6 +1,9 @@
 //! The contents and objects of a commit, and those that the remote has.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet, VecDeque},
+};
 
 use bstr::{BString, ByteSlice as _};
 use format::{
@@ -80,7 +83,7 @@ pub(super) struct Plan {
 /// ancestors, then the newest others.
 fn nearest(context: &Context<'_>, commit: ObjectId) -> Result<Vec<ObjectId>, Error> {
     let mut stored = context.remote.records(RecordKind::Commit)?;
-    stored.sort_by(|one, other| other.modified.cmp(&one.modified));
+    stored.sort_by_key(|stored| Reverse(stored.modified));
     let id = |text: &str| ObjectId::from_hex(commit.kind(), text.as_bytes());
     let newest: Vec<ObjectId> = stored.iter().filter_map(|stored| id(stored.name.id())).collect();
     let there: HashSet<ObjectId> = newest.iter().copied().collect();

@@ -6,7 +6,7 @@
 
 use std::{
     io::{self, Seek as _, SeekFrom},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
@@ -33,7 +33,7 @@ pub struct BlobPack<'a> {
     /// The contents.
     pub source: &'a BlobSource,
     /// The object directory.
-    pub objects: &'a std::path::Path,
+    pub objects: &'a Path,
     /// Its hash algorithm.
     pub hash: HashKind,
     /// The blobs are those of a promisor remote.
