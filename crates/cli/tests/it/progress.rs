@@ -221,17 +221,25 @@ fn a_background_job_shows_only_the_end() {
     assert!(!has_bash || screen.contains_str("On branch main"), "{screen}");
 }
 
-/// A clone counts the files that it wrote while objects arrived, and the link that it wrote after.
+/// A clone counts the files that it wrote while objects arrived, which needs a server, and the link
+/// that it wrote after.
 #[test]
 fn a_clone_counts_all_files() {
     let sandbox = Sandbox::new();
     let repo = make(&sandbox);
     repo.symlink("dir-0", "link");
     repo.commit("two");
-    for (name, options) in [("local", &[][..]), ("packed", &["--no-local"])] {
-        let directory = format!("../{name}");
-        let args = [&["clone", "--progress"], options, &[".", &directory]].concat();
-        let shown = elsewhere(&repo, &args);
-        assert!(shown.contains_str("Updating files: 100% (301/301), done."), "{name}: {shown}");
+    let ssh = sandbox.path().join("ssh");
+    let script = "#!/bin/sh\nfor last; do :; done\nexec sh -c \"$last\"\n";
+    repo.write_executable("../ssh", script);
+    let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+    let ssh = format!("core.sshCommand={}", ssh.display());
+    let url = format!("ssh://host{}", repo.path.display());
+    let program = format!("{git} upload-pack");
+    let server = ["-c", &ssh, "-c", "ssh.variant=ssh", "clone", "--progress", "-u", &program, &url, "../far"];
+    let local = ["clone", "--progress", ".", "../near"];
+    for args in [&server[..], &local] {
+        let shown = elsewhere(&repo, args);
+        assert!(shown.contains_str("Updating files: 100% (301/301), done."), "{args:?}: {shown}");
     }
 }
