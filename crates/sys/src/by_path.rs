@@ -36,7 +36,11 @@ fn open_waiting(path: &Path, flags: OFlags, mode: u32) -> io::Result<File> {
         interrupt::install();
     }
     let (flags, mode) = (flags | OFlags::CLOEXEC, Mode::from_raw_mode(mode));
-    let opened = interrupt::waiting(|| call(Phase::Open, || rustix::fs::open(path, flags, mode)))?;
+    let opened = interrupt::waiting(|| {
+        // After a signal nothing waits. Regular files are opened as before.
+        let waits = if interrupt::is_raised() { OFlags::NONBLOCK } else { OFlags::empty() };
+        call(Phase::Open, || rustix::fs::open(path, flags | waits, mode))
+    })?;
     Ok(File::from_fd(Closing::new(opened)))
 }
 

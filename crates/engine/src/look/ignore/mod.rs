@@ -124,6 +124,8 @@ impl RuleFile {
 fn rule_file(path: &Path, called: &Path) -> Result<RuleFile, repo::Error> {
     match sys::by_path::read(path) {
         Ok(content) => Ok(content.map_or(RuleFile::Missing, RuleFile::Content)),
+        // A signal ended the wait for a FIFO; another `open` would wait again.
+        Err(error) if sys::interrupt::is_stop(&error) => Ok(RuleFile::Unopened(error)),
         Err(error) if sys::by_path::open(path).is_err() => Ok(RuleFile::Unopened(error)),
         Err(_) => Err(repo::Error::new(format!("cannot use {} as an exclude file", called.display()))),
     }
