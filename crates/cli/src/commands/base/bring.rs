@@ -106,7 +106,7 @@ impl Bring<'_> {
         if self.sharing == Sharing::InPlace {
             return Ok(());
         }
-        let Some(dir) = shared_bases(self.repo, self.remote)? else { return Ok(()) };
+        let Some(dir) = shared_bases(self.remote)? else { return Ok(()) };
         let (shared, fsync) = (self.settings.locks.shared, &self.settings.fsync);
         let common = self.repo.real_common_dir();
         let by = match self.bases.remove_alternate(&dir, &common, shared, fsync)? {
