@@ -10,9 +10,9 @@
 //! is identified by its id and start time.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     io,
-    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -284,7 +284,7 @@ fn of_command_line(dir: &Path, pid: u32, words: &[OsString]) -> Result<Union, Er
             return Err(Error::NoUnion(dir.to_owned()));
         }
         let path = writable.or_else(|| branch.strip_suffix(b"=RO")).unwrap_or(branch);
-        layers.push(PathBuf::from(OsStr::from_bytes(path)));
+        layers.push(PathBuf::from(sys::os_str(path)));
     }
     let upper = layers.remove(0);
     let served_by = Some((pid, process.start));
@@ -294,5 +294,5 @@ fn of_command_line(dir: &Path, pid: u32, words: &[OsString]) -> Result<Union, Er
 /// Returns the words of a process's command line.
 fn command_line(pid: u32) -> Option<Vec<OsString>> {
     let bytes = by_path::read(Path::new(&format!("/proc/{pid}/cmdline"))).ok()??;
-    Some(bytes.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect())
+    Some(bytes.split(|byte| *byte == 0).map(|word| sys::os_str(word).to_owned()).collect())
 }
