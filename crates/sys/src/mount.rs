@@ -121,6 +121,9 @@ pub enum Durability {
 pub struct Overlay<'a> {
     /// The read-only layers, the topmost first. At least one.
     pub lower: Vec<&'a Path>,
+    /// A layer of data only, below the others: files of the lower layers name it by attributes.
+    /// Takes Linux 6.16.
+    pub data: Option<&'a Path>,
     /// The writable layer.
     pub upper: &'a Path,
     /// An empty directory for the kernel's use, on the file system of `upper`.
@@ -164,6 +167,9 @@ pub fn overlay(layers: &Overlay<'_>) -> Result<Detached, MountError> {
     for lower in &layers.lower {
         context.set_dir(c"lowerdir+", lower)?;
     }
+    if let Some(data) = layers.data {
+        context.set_dir(c"datadir+", data)?;
+    }
     context.set_dir(c"upperdir", layers.upper)?;
     context.set_dir(c"workdir", layers.work)?;
     for (name, value) in layers.options() {
@@ -184,6 +190,10 @@ pub fn overlay_by_names(layers: &Overlay<'_>, at: &Path) -> Result<(), MountErro
             options.push(b':');
         }
         push_escaped(&mut options, lower);
+    }
+    if let Some(data) = layers.data {
+        options.extend_from_slice(b"::");
+        push_escaped(&mut options, data);
     }
     for (name, dir) in [(",upperdir=", layers.upper), (",workdir=", layers.work)] {
         options.extend_from_slice(name.as_bytes());

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, XattrFlags, fgetxattr, lgetxattr, llistxattr, lremovexattr, lsetxattr},
+    fs::{AtFlags, XattrFlags, fgetxattr, fsetxattr, lgetxattr, llistxattr, lremovexattr, lsetxattr},
     io::Errno,
 };
 
@@ -41,6 +41,11 @@ pub fn list(path: &Path) -> io::Result<Vec<CString>> {
 /// Sets an extended attribute.
 pub fn set(path: &Path, name: &CStr, value: &[u8]) -> io::Result<()> {
     Ok(retried(Phase::Write, || lsetxattr(path, name, value, XattrFlags::empty()))?)
+}
+
+/// Like [`set`] for an open file.
+pub fn set_of(file: impl AsFd, name: &CStr, value: &[u8]) -> io::Result<()> {
+    Ok(retried(Phase::Write, || fsetxattr(&file, name, value, XattrFlags::empty()))?)
 }
 
 /// Removes an extended attribute. A missing attribute is not an error.

@@ -143,6 +143,7 @@ fn git_finds_a_clean_workspace_without_reading_a_file_or_a_directory() {
     let lower = base.files();
     let overlay = sys::mount::Overlay {
         lower: vec![&lower],
+        data: None,
         upper: &upper,
         work: &work,
         attributes,

@@ -139,6 +139,7 @@ fn any_name_of_a_layer_works() {
     let files = place.layers.base.files();
     let overlay = sys::mount::Overlay {
         lower: vec![&files],
+        data: None,
         upper: &place.layers.site.upper,
         work: &place.layers.site.work,
         attributes: sys::mount::Attributes::Trusted,

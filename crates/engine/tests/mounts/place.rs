@@ -175,6 +175,9 @@ fn layers(root: &Path) -> Layers {
         tree: ObjectId::null(HashKind::Sha1),
         shared_index: ObjectId::null(HashKind::Sha1),
         devices: Vec::new(),
+        contents: None,
+        owner: None,
+        view: None,
     };
     let at = |name: &str| root.join(name);
     let durability = if at("volatile").exists() { Durability::Volatile } else { Durability::Synced };

@@ -23,6 +23,7 @@ use engine::{
     monitor::WriteIndex,
     pathspec,
     stat::StatRules,
+    workspace::{backend::Backend, record},
 };
 use format::{
     index::{Flags, Index},
@@ -149,7 +150,12 @@ impl<'a> Update<'a> {
     pub(super) fn refresh(&mut self, really: bool) -> Result<(), Failure> {
         self.needs_worktree()?;
         let options = RefreshOptions { really, ..self.refresh };
+        let has_directory = really && self.has_base_directory()?;
         let index = self.staging.index();
+        if has_directory {
+            // The upper layer does not show a write into a file of the base.
+            index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
+        }
         let refreshed = add::refresh(self.repo, self.worktree, index, &options)?;
         failure::must_have_been_readable()?;
         // Writing the index makes it newer than the files, so that they need not be read each time.
@@ -168,6 +174,13 @@ impl<'a> Update<'a> {
             self.has_errors = true;
         }
         Ok(())
+    }
+
+    /// Returns true in a workspace whose base is a directory, so that somebody could write to it.
+    fn has_base_directory(&self) -> Result<bool, Failure> {
+        let found = record::of_git_dir(&self.repo.real_common_dir(), self.repo.git_dir())?;
+        let backend = found.map(|workspace| workspace.record.backend);
+        Ok(backend.is_some_and(|backend| backend.has_upper() && backend != Backend::Image))
     }
 
     pub(super) fn paths_from_stdin(&mut self) -> Result<(), Failure> {

@@ -74,10 +74,17 @@ impl<'a> Context<'a> {
 pub(crate) fn bases(run: &Invocation, repo: &Repository, given: Option<&BString>) -> Result<Bases, Failure> {
     let dir = match given {
         Some(given) => run.path(given)?,
-        None => configured_dir(run, repo, "sapwood.baseDir")?
-            .unwrap_or_else(|| repo.real_common_dir().join("sapwood").join("bases")),
+        None => match configured_dir(run, repo, "sapwood.baseDir")? {
+            Some(dir) => dir,
+            None => return Ok(default_bases(repo)),
+        },
     };
     Ok(Bases::trusted(&dir, repo.trust())?)
+}
+
+/// Returns the base directory in the repository.
+pub(super) fn default_bases(repo: &Repository) -> Bases {
+    Bases::at(&repo.real_common_dir().join("sapwood").join("bases"))
 }
 
 /// Returns the directory that a setting names.

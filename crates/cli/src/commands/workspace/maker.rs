@@ -27,7 +27,7 @@ use format::{ObjectId, config::Edit};
 use repo::{Repository, convert::Metadata, objects};
 use sys::{File, by_path};
 
-use super::{contents, context, mounts};
+use super::{contents, context, mounts, supply::Supply};
 use crate::{
     session::{invocation::Invocation, settings::Settings, worktree_config},
     term::{
@@ -130,9 +130,16 @@ impl<'a> Maker<'a> {
             return Ok(None);
         }
         let patterns = self.patterns(repo)?;
-        let base = match backend {
-            Backend::Copy => None,
-            _ => Some(self.add_base(repo, settings, &bases, commit, backend, patterns.as_deref())?),
+        let (backend, base) = match backend {
+            Backend::Copy => (backend, None),
+            _ => {
+                let dirs = vec![bases.clone()];
+                let (quiet, patterns) = (options.quiet, patterns.as_deref());
+                let supply = Supply { run: self.run, repo, settings, commit, patterns, quiet, dirs };
+                let (backend, base) = supply.provide(backend, || self.alternatives(&place))?;
+                refuse_elsewhere(&base, backend)?;
+                (backend, Some(base))
+            }
         };
         // Hold the base, so that nothing removes it before the record names it.
         let held = base.as_ref().map(Base::hold).transpose()?;
@@ -177,26 +184,26 @@ impl<'a> Maker<'a> {
         Ok(if is_elsewhere && self.options.sparse.is_empty() { Backend::Overlay } else { Backend::Image })
     }
 
-    fn add_base(
-        &self,
-        repo: &Repository,
-        settings: &Settings,
-        bases: &Bases,
-        commit: ObjectId,
-        backend: Backend,
-        patterns: Option<&Patterns>,
-    ) -> Result<Base, Failure> {
-        let kind = if backend == Backend::Image { Kind::Image } else { Kind::Directory };
-        let base = add_base(self.run, repo, settings, bases, commit, kind, patterns, self.options.quiet)?;
-        if base.is_elsewhere() && !backend.has_upper() {
-            let name = backend.name();
-            return Err(Failure::fatal(format!(
-                "the base is a checkout that lies elsewhere, and '{name}' would copy more than its files: \
-                 choose the backend overlay, overlay-user or fuse"
-            )));
+    /// Returns the backends that share a base and work here, if the user named none.
+    fn alternatives(&self, place: &Place<'_>) -> Vec<Backend> {
+        if self.options.backend.is_some() {
+            return Vec::new();
         }
-        Ok(base)
+        let probed = backend::probe(self.visibility, place).into_iter();
+        probed.filter(|(_, works)| works.is_ok()).map(|(backend, _)| backend).collect()
     }
+}
+
+/// Returns an error for a base that lies elsewhere and a backend that copies its directory.
+fn refuse_elsewhere(base: &Base, backend: Backend) -> Result<(), Failure> {
+    if !base.is_elsewhere() || backend.has_upper() {
+        return Ok(());
+    }
+    let name = backend.name();
+    Err(Failure::fatal(format!(
+        "the base is a checkout that lies elsewhere, and '{name}' would copy more than its files: choose the \
+         backend overlay, overlay-user or fuse"
+    )))
 }
 
 /// Returns an error for a frozen path that would hide files of the commit: a layer lies above the

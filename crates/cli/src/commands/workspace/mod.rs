@@ -21,6 +21,7 @@ mod rebase;
 pub(crate) mod relocate;
 pub(crate) mod remove;
 mod request;
+mod supply;
 mod with;
 
 use crate::commands::record::{Command, Group, Revisions};

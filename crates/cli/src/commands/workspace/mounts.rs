@@ -69,6 +69,15 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
     }
     let programs = Programs { holder: holder(common, workspace)?, search: context::programs(run) };
     backend::mount(workspace.record.backend, &layers, &programs)?;
+    if let Some(dir) = backend::changed_base(&layers.site.state) {
+        let dir = dir.as_os_str().as_bytes();
+        console::warning(text!(
+            "somebody changed '",
+            dir,
+            "' after the base was built: each status examines every file. Make the base \
+             again, or restore it and mount the workspace again"
+        ));
+    }
     Ok(())
 }
 
@@ -140,6 +149,25 @@ where
         run.interrupt.check()?;
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Like [`unmount`], for a process that mounts the workspace again with another base.
+pub(super) fn unmount_to_replace(run: &Invocation, workspace: &Workspace) -> Result<(), Failure> {
+    let Some(site) = site(workspace) else { return Ok(()) };
+    let unmount = || backend::unmount_to_replace(workspace.record.backend, &site);
+    after_maintenance(run, unmount, |error| Some(error))?;
+    release_base(workspace);
+    Ok(())
+}
+
+/// Moves this process into the namespace in which the workspace is mounted. This process must have
+/// only one thread.
+pub(super) fn join(workspace: &Workspace) -> Result<(), Failure> {
+    let Some(site) = site(workspace) else { return Ok(()) };
+    holder::join(workspace.record.backend, &site, Path::new(""))?;
+    // A process in the directory would keep it from being unmounted.
+    std::env::set_current_dir("/")
+        .map_err(|error| Failure::fatal(format!("cannot change to the directory '/': {error}")))
 }
 
 /// Unmounts the base of a workspace if it is unused. A failure leaves a mount, which is harmless.

@@ -13,6 +13,8 @@ mod mounted;
 mod ordinary;
 mod power;
 mod random;
+mod replaced;
 mod seen;
+mod shared;
 mod unions;
 mod with;

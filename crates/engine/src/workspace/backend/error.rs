@@ -88,6 +88,8 @@ pub enum Error {
     /// The wanted backend does not work here.
     #[error("the backend '{}' does not work here: {reason}", .backend.name())]
     Unfit { backend: Backend, reason: String },
+    #[error(transparent)]
+    Base(#[from] crate::workspace::base::Error),
     #[error("'{}' is not mounted", .path.display())]
     NotMounted { path: PathBuf },
 }
@@ -158,7 +160,11 @@ impl Error {
             Error::Program { message, .. } if message.contains("/dev/fuse") => {
                 "'sapwood workspace doctor' names the backends that work here".to_owned()
             }
-            Error::Program { .. } | Error::Io { .. } | Error::Mount { .. } | Error::Start { .. } => {
+            Error::Program { .. }
+            | Error::Io { .. }
+            | Error::Mount { .. }
+            | Error::Start { .. }
+            | Error::Base(_) => {
                 return None;
             }
         };

@@ -22,7 +22,7 @@ use sys::{Mount, by_path, mount::Unmount};
 use super::{
     Busy, Error, Layers, Mounted, Site,
     marker::{self, Marker},
-    overlay, place_of, real,
+    overlay, place_of, real, share,
 };
 
 /// A program that combines layers.
@@ -180,7 +180,10 @@ fn run(layers: &Layers, program: Program, path: &Path) -> Result<(), Error> {
         Program::FuseOverlayfs => {
             let lower: Vec<String> = numbers.map(|place| place.to_string()).collect();
             let lower = lower.join(":");
-            vec!["-o".into(), format!("nosuid,nodev,lowerdir={lower},upperdir={UPPER},workdir={WORK}")]
+            let squash = share::squashed_owner(layers)
+                .map_or_else(String::new, |(uid, gid)| format!(",squash_to_uid={uid},squash_to_gid={gid}"));
+            let layers = format!("lowerdir={lower},upperdir={UPPER},workdir={WORK}");
+            vec!["-o".into(), format!("nosuid,nodev,{layers}{squash}")]
         }
         Program::UnionfsFuse => {
             let lower: Vec<String> = numbers.map(|place| format!(":{place}=RO")).collect();

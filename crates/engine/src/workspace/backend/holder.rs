@@ -49,8 +49,26 @@ pub struct Program {
 const READY: &[u8] = b"ready\n";
 const FAILED: &[u8] = b"failed\n";
 
+/// Mounts the workspace, which has no mount: in the namespace of its holder, if this process is
+/// there, else in that of a new holder.
+pub(super) fn start_or_replace(layers: &Layers, program: &Program) -> Result<Mounted, Error> {
+    let marker = Marker::read(&layers.site.state).unwrap_or_default();
+    if let Some(holder) = marker.holder.filter(namespace::Process::is_alive) {
+        let current = MountNamespace::current().map(|namespace| namespace.to_string());
+        if current.as_deref() == Some(&*marker.namespace) {
+            // The holder locks the upper layer.
+            overlay::mount_locked(layers, Rights::InUserNamespace, &marker)?;
+            return Ok(Mounted::Here);
+        }
+        // A rebase was killed between its unmount and its mount.
+        Marker::remove(&layers.site.state);
+        let _ = holder.await_end(ANSWER);
+    }
+    start(layers, program)
+}
+
 /// Starts the holder of a workspace and waits until it has mounted it.
-pub(super) fn start(layers: &Layers, program: &Program) -> Result<Mounted, Error> {
+fn start(layers: &Layers, program: &Program) -> Result<Mounted, Error> {
     let args: Vec<&OsStr> = program.args.iter().map(OsString::as_os_str).collect();
     let failed = |source| Error::Start { program: program.program.clone(), source };
     let output = sys::spawn_service(&program.program, &program.argv0, &args).map_err(failed)?;
@@ -88,8 +106,8 @@ pub fn hold(layers: &Layers, mut ready: impl Write) -> Result<(), Error> {
             let _ = ready.write_all(&text).and_then(|()| ready.flush());
         }
     }
-    let (_lock, watch) = held?;
-    wait(layers, watch)
+    let (lock, watch) = held?;
+    wait(layers, watch, lock)
 }
 
 fn begin(layers: &Layers) -> Result<(sys::File, Watch), Error> {
@@ -103,13 +121,19 @@ fn begin(layers: &Layers) -> Result<(sys::File, Watch), Error> {
     Ok((lock, watch))
 }
 
-fn wait(layers: &Layers, mut watch: Watch) -> Result<(), Error> {
+fn wait(layers: &Layers, mut watch: Watch, mut lock: sys::File) -> Result<(), Error> {
     let current = namespace::Process::current().map_err(Error::io("read", Path::new("/proc/self/stat")))?;
     let request = layers.site.state.join(REQUEST);
     loop {
         watch.wait(LOOK).map_err(Error::io("watch", &layers.site.state))?;
         if Marker::read(&layers.site.state).and_then(|marker| marker.holder) != Some(current) {
             return Ok(());
+        }
+        // A rebase has replaced the upper layer.
+        if !overlay::is_lock_of(&lock, &layers.site.upper)
+            && let Ok(new) = overlay::lock(&layers.site.upper, &layers.site.top)
+        {
+            lock = new;
         }
         if matches!(by_path::stat(&request), Ok(Some(_))) {
             let unmounted = sys::mount::unmount(&layers.site.top, Unmount::Plain);

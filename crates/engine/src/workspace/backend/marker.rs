@@ -120,7 +120,9 @@ pub(super) fn elsewhere(state: &Path, is_mount: impl Fn(&sys::Mount) -> bool) ->
     if let Some(holder) = marker.holder.filter(namespace::Process::is_alive)
         && is_ours(state, holder.pid)
     {
-        return Mounted::InNamespace { pid: holder.pid };
+        // A rebase that was killed leaves a holder without a mount.
+        let is_empty = sys::mounts_of(holder.pid).is_ok_and(|mounts| !mounts.iter().any(&is_mount));
+        return if is_empty { Mounted::No } else { Mounted::InNamespace { pid: holder.pid } };
     }
     let current = MountNamespace::current().map(|namespace| namespace.to_string());
     if current.as_deref() == Some(&*marker.namespace) {

@@ -6,6 +6,8 @@
 //! - [`fuse`]: programs that do the same without root;
 //! - [`choose()`], [`probe`]: the backends that work at a place;
 //! - [`snapshot`], [`copy`]: workspaces without an upper layer;
+//! - [`form_for`]: the form in which a backend can use a base of another user;
+//! - [`changed_base`]: notes that somebody changed the base;
 //! - `marker`: a file in the state directory that records the process, host and namespace of the
 //!   last mount.
 //!
@@ -14,6 +16,7 @@
 //!
 //! Design: docs/design/workspace.md.
 
+pub(super) mod changed;
 mod choose;
 mod error;
 mod fill;
@@ -22,12 +25,15 @@ pub mod holder;
 pub mod image;
 mod marker;
 mod overlay;
+mod share;
 
 use std::path::{Path, PathBuf};
 
+pub use changed::changed_base;
 pub use choose::{Place, Visibility, choose, probe};
 pub use error::{Error, Process};
 pub use fill::{copy, snapshot};
+pub use share::form_for;
 use sys::{Mount, by_path};
 
 use super::{
@@ -188,6 +194,7 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
         mounted => return Ok(mounted),
     }
     marker::refuse_other_host(&layers.site.state, &layers.site.top)?;
+    changed::note(layers)?;
     match backend {
         Backend::Image => {
             let held = image::mount(&layers.base)?;
@@ -202,7 +209,7 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
         Backend::Overlay => {
             overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current())?;
         }
-        Backend::OverlayUser => return holder::start(layers, &programs.holder),
+        Backend::OverlayUser => return holder::start_or_replace(layers, &programs.holder),
         Backend::Fuse => fuse::mount(layers, &programs.search)?,
         Backend::Btrfs | Backend::Reflink | Backend::Copy => {}
     }
@@ -255,6 +262,16 @@ pub fn refuse_mounts_inside(backend: Backend, site: &Site) -> Result<(), Error> 
     match inner {
         Some(inner) => Err(Error::Inside { path: site.top.clone(), inner: inner.point.clone() }),
         None => Ok(()),
+    }
+}
+
+/// Like [`unmount`] with [`Busy::Refuse`], for a process that mounts the workspace again with other
+/// layers. A process that has joined the namespace of the workspace keeps that namespace: the next
+/// [`mount`] is made there.
+pub fn unmount_to_replace(backend: Backend, site: &Site) -> Result<(), Error> {
+    match (backend, state(backend, site)?) {
+        (Backend::OverlayUser, Mounted::Here) => overlay::unmount_in_namespace(site),
+        _ => unmount(backend, site, Busy::Refuse),
     }
 }
 

@@ -35,27 +35,27 @@ pub(super) enum Rights {
 pub(super) fn mount(layers: &Layers, rights: Rights, marker: &Marker) -> Result<File, Error> {
     refuse_absent(&layers.site.top)?;
     let lock = lock(&layers.site.upper, &layers.site.top)?;
-    refuse_cover(&layers.site.top)?;
     refuse_copies(&layers.site)?;
+    mount_locked(layers, rights, marker).map(|()| lock)
+}
+
+/// Like [`mount`], for an upper layer that this process or the holder of the workspace locks.
+pub(super) fn mount_locked(layers: &Layers, rights: Rights, marker: &Marker) -> Result<(), Error> {
+    refuse_cover(&layers.site.top)?;
     make_work(&layers.site.work)?;
     // This reads the marker of the last mount.
     clear_volatile_mark(layers)?;
     // Written before the mount: if this process is killed in between, the marker has no mount,
     // which is harmless.
     marker.write(&layers.site.state)?;
-    match attach(layers, rights) {
-        Ok(()) => Ok(lock),
-        Err(error) => {
-            Marker::remove(&layers.site.state);
-            Err(error)
-        }
-    }
+    attach(layers, rights).inspect_err(|_| Marker::remove(&layers.site.state))
 }
 
 fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
     let files = layers.base.files();
     let overlay = Overlay {
         lower: layers.frozen.iter().map(PathBuf::as_path).chain([files.as_path()]).collect(),
+        data: layers.base.data_layer(),
         upper: &layers.site.upper,
         work: &layers.site.work,
         attributes: match rights {
@@ -76,7 +76,8 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
         Err(error) => Err(error),
     };
     made.map_err(|error| {
-        explained(error, &layers.site.top, FILE_SYSTEM, Some(&layers.site.upper), &overlay.lower)
+        let needed: Vec<&Path> = overlay.lower.iter().copied().chain(overlay.data).collect();
+        explained(error, &layers.site.top, FILE_SYSTEM, Some(&layers.site.upper), &needed)
     })
 }
 
@@ -87,22 +88,7 @@ pub(super) fn unmount(site: &Site, busy: Busy) -> Result<(), Error> {
         sys::mount::unmount(top, Unmount::Lazy).map_err(Error::io("unmount", top))?;
         return finish(site);
     }
-    const TRIES: u32 = 4;
-    const PAUSE: Duration = Duration::from_millis(5);
-    let mut tries = 0;
-    while let Err(source) = sys::mount::unmount(top, Unmount::Plain) {
-        if source.kind() != std::io::ErrorKind::ResourceBusy {
-            return Err(Error::Io { action: "unmount", path: top.clone(), source });
-        }
-        let processes = users(top)?;
-        tries += 1;
-        // A process that only passes through, such as a search through `/proc`, uses the mount for
-        // a moment.
-        if !processes.is_empty() || tries == TRIES {
-            return Err(Error::Busy { path: top.clone(), processes });
-        }
-        thread::sleep(PAUSE * tries);
-    }
+    unmount_unused(top)?;
     refuse_copies(site)?;
     let processes = users_elsewhere(&real(&site.upper));
     if !processes.is_empty() {
@@ -111,14 +97,48 @@ pub(super) fn unmount(site: &Site, busy: Busy) -> Result<(), Error> {
     finish(site)
 }
 
+/// Unmounts the overlay in the namespace of a holder, which this process has joined. The marker
+/// stays, so the holder does too.
+pub(super) fn unmount_in_namespace(site: &Site) -> Result<(), Error> {
+    refuse_copies(site)?;
+    unmount_unused(&site.top)?;
+    settle_volatile(site)
+}
+
+/// Unmounts the overlay at `top`. Returns [`Error::Busy`] if processes use it.
+fn unmount_unused(top: &Path) -> Result<(), Error> {
+    const TRIES: u32 = 4;
+    const PAUSE: Duration = Duration::from_millis(5);
+    let mut tries = 0;
+    while let Err(source) = sys::mount::unmount(top, Unmount::Plain) {
+        if source.kind() != std::io::ErrorKind::ResourceBusy {
+            return Err(Error::Io { action: "unmount", path: top.to_owned(), source });
+        }
+        let processes = users(top)?;
+        tries += 1;
+        // A process that only passes through, such as a search through `/proc`, uses the mount for
+        // a moment.
+        if !processes.is_empty() || tries == TRIES {
+            return Err(Error::Busy { path: top.to_owned(), processes });
+        }
+        thread::sleep(PAUSE * tries);
+    }
+    Ok(())
+}
+
 /// Completes an unmount: makes the upper layer of a volatile mount durable, and removes the marks.
 pub(super) fn finish(site: &Site) -> Result<(), Error> {
+    settle_volatile(site)?;
+    Marker::remove(&site.state);
+    Ok(())
+}
+
+fn settle_volatile(site: &Site) -> Result<(), Error> {
     let mark = volatile_mark(site);
     if matches!(by_path::stat(&mark), Ok(Some(_))) {
         sys::mount::sync_file_system(&site.upper).map_err(Error::io("sync", &site.upper))?;
         remove_volatile_mark(&mark)?;
     }
-    Marker::remove(&site.state);
     Ok(())
 }
 
@@ -200,6 +220,13 @@ pub(super) fn lock(upper: &Path, top: &Path) -> Result<File, Error> {
         true => Ok(dir),
         false => Err(Error::Locked { upper: upper.to_owned() }),
     }
+}
+
+/// Returns true if `lock` is the lock of the directory `upper`.
+pub(super) fn is_lock_of(lock: &File, upper: &Path) -> bool {
+    let id = |stat: sys::Stat| (stat.dev, stat.ino);
+    let locked = sys::stat_of(lock).ok().map(id);
+    locked.is_some() && by_path::stat_followed(upper).ok().flatten().map(id) == locked
 }
 
 fn refuse_cover(top: &Path) -> Result<(), Error> {

@@ -20,9 +20,10 @@ use super::{
     alternates::is_below,
     append::Appender,
     blobs::Blobs,
-    directory, image, index,
+    directory, image, index, proof,
     stored::{REMOVED, STAGED, Stored},
     users::User,
+    view::View,
 };
 use crate::crew::Workers;
 
@@ -33,6 +34,16 @@ const LOCK: &str = "lock";
 const TRANSFERS: &str = "transfers";
 /// The time between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// The parts of a base that its record and its index need.
+pub(super) struct Made {
+    pub(super) index: Index,
+    /// The devices of an image: paths that are relative to the base directory, or absolute.
+    pub(super) devices: Vec<PathBuf>,
+    /// The user id and group id that the index expects.
+    pub(super) owner: (u32, u32),
+    pub(super) view: Option<View>,
+}
 
 /// The options for building a base.
 pub struct AddOptions<'a> {
@@ -79,9 +90,7 @@ impl Bases {
         if let Some(base) = self.find(wanted)? {
             return Ok(base);
         }
-        let read_only =
-            |source: io::Error| Error::ReadOnly { dir: self.dir.clone(), tree: wanted.tree(), source };
-        let _lock = self.lock(options.shared).map_err(read_only)?;
+        let _lock = self.lock(options.shared).map_err(|source| self.read_only(wanted, source))?;
         if let Some(base) = self.find(wanted)? {
             return Ok(base);
         }
@@ -99,6 +108,10 @@ impl Bases {
     fn borrows(&self, base: &Base) -> bool {
         let own = by_path::canonical(&self.dir).unwrap_or_else(|_| self.dir.clone());
         base.devices.iter().any(|device| !is_below(device, &own))
+    }
+
+    pub(super) fn read_only(&self, wanted: &Wanted<'_>, source: io::Error) -> Error {
+        Error::ReadOnly { dir: self.dir.clone(), tree: wanted.tree(), source }
     }
 
     /// Starts an addition of contents. The caller holds the lock.
@@ -119,7 +132,7 @@ impl Bases {
 
     /// Registers this directory in an alternate, if that is writable. Blocks `gc` there until the
     /// returned file is closed. Returns `None` if the alternate cannot be locked.
-    fn borrow_from(&self, alternate: &Path) -> Result<Option<File>, Error> {
+    pub(super) fn borrow_from(&self, alternate: &Path) -> Result<Option<File>, Error> {
         let path = alternate.join(TRANSFERS);
         // Where the file cannot be created, nothing can be removed either.
         let _ = by_path::lock_file(&path, 0o666);
@@ -145,76 +158,89 @@ impl Bases {
         options: &AddOptions<'_>,
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
-        self.remove_staged();
         // [`Bases::find`] found it useless.
         if let Some(base) = self.load_own(wanted.name())? {
             self.unmount_and_remove(&base, &self.users()?)?;
         }
-        let staged = self.dir.join(format!("{STAGED}{}", wanted.name()));
+        self.add_staged(wanted.name(), wanted, options, |staged| {
+            let owner = wanted.owner();
+            match appender {
+                Some(appender) => {
+                    let (index, devices) = image::build(wanted, appender, staged, options, messages)?;
+                    Ok(Made { index, devices, owner: (owner.uid, owner.gid), view: None })
+                }
+                None => {
+                    let index = directory::build(wanted, staged, options, messages)?;
+                    proof::write(staged, &index)?;
+                    Ok(Made { index, devices: Vec::new(), owner: owner_of_files(staged)?, view: None })
+                }
+            }
+        })
+    }
+
+    /// Builds a base under the name `name`, from what `make` writes to a staged directory. The
+    /// caller holds the lock.
+    pub(super) fn add_staged(
+        &self,
+        name: &str,
+        wanted: &Wanted<'_>,
+        options: &AddOptions<'_>,
+        make: impl FnOnce(&Path) -> Result<Made, Error>,
+    ) -> Result<Base, Error> {
+        self.remove_staged();
+        let staged = self.dir.join(format!("{STAGED}{name}"));
         options.shared.create_dir(&staged).map_err(|source| Error::Io {
             action: "create",
             path: staged.clone(),
             source,
         })?;
-        let built = self.build(wanted, &staged, appender, options, messages);
+        let built = make(&staged)
+            .and_then(|made| self.describe(name, wanted, &staged, made, options.fsync))
+            .and_then(|_| self.publish(name, &staged, options.fsync));
         if built.is_err() {
             let _ = remove_tree(&staged);
         }
         built?;
-        self.load(wanted.name())?
-            .ok_or_else(|| Error::Missing { dir: self.dir.clone(), name: wanted.name().to_owned() })
-    }
-
-    fn build(
-        &self,
-        wanted: &Wanted<'_>,
-        staged: &Path,
-        appender: Option<&Appender>,
-        options: &AddOptions<'_>,
-        messages: &mut Vec<String>,
-    ) -> Result<(), Error> {
-        let (found, devices) = match appender {
-            Some(appender) => image::build(wanted, appender, staged, options, messages)?,
-            None => (directory::build(wanted, staged, options, messages)?, Vec::new()),
-        };
-        self.describe(wanted, staged, found, devices, options)?;
-        self.publish(wanted, staged, options)
+        self.load(name)?.ok_or_else(|| Error::Missing { dir: self.dir.clone(), name: name.to_owned() })
     }
 
     /// Writes index and record of a staged base. Returns the name of the shared half of the index.
     pub(super) fn describe(
         &self,
+        name: &str,
         wanted: &Wanted<'_>,
         staged: &Path,
-        found: Index,
-        devices: Vec<PathBuf>,
-        options: &AddOptions<'_>,
+        made: Made,
+        fsync: &store::Fsync,
     ) -> Result<ObjectId, Error> {
-        let shared_index = index::write(staged, wanted.name(), found, options.fsync)?;
-        let record = Stored { kind: wanted.kind(), tree: wanted.tree(), shared_index, devices };
-        record.write(staged, options.fsync)?;
+        let shared_index = index::write(staged, name, made.index, fsync)?;
+        let record = Stored {
+            kind: wanted.kind(),
+            tree: wanted.tree(),
+            shared_index,
+            devices: made.devices,
+            contents: Some(wanted.contents().to_owned()),
+            owner: Some(made.owner),
+            view: made.view,
+        };
+        record.write(staged, fsync)?;
         Ok(shared_index)
     }
 
     /// Syncs a staged base, and renames it to its name.
-    pub(super) fn publish(
-        &self,
-        wanted: &Wanted<'_>,
-        staged: &Path,
-        options: &AddOptions<'_>,
-    ) -> Result<(), Error> {
+    pub(super) fn publish(&self, name: &str, staged: &Path, fsync: &store::Fsync) -> Result<(), Error> {
         let io = |action, path: &Path| {
             let path = path.to_owned();
             move |source| Error::Io { action, path, source }
         };
         let lock = staged.join("lock");
         let lock = by_path::create_new(&lock, 0o666).map_err(io("create", &lock))?;
-        if !options.fsync.disabled {
+        if !fsync.disabled {
             sys::sync_file_system(&lock).map_err(io("sync", staged))?;
         }
-        let place = self.dir.join(wanted.name());
+        let place = self.dir.join(name);
         by_path::rename(staged, &place).map_err(io("rename", staged))?;
-        match options.fsync.disabled {
+        match fsync.disabled {
             true => Ok(()),
             false => by_path::sync_dir(&self.dir).map_err(io("sync", &self.dir)),
         }
@@ -268,10 +294,18 @@ impl Bases {
     }
 }
 
+/// Returns the owner of the files of a base of kind directory.
+pub(super) fn owner_of_files(staged: &Path) -> Result<(u32, u32), Error> {
+    let files = staged.join("files");
+    let io = |source| Error::Io { action: "examine", path: files.clone(), source };
+    let stat = by_path::stat_followed(&files).map_err(io)?.ok_or_else(|| io(ErrorKind::NotFound.into()))?;
+    Ok((stat.uid, stat.gid))
+}
+
 /// Removes a base's directory, in which the checkout may be a read-only subvolume.
 pub(super) fn remove_tree(dir: &Path) -> io::Result<()> {
     let files = dir.join("files");
-    // A link leads to a checkout of the user.
+    // A link leads to a checkout of the user, or to the files of another base.
     let is_ours = by_path::stat(&files)?.is_some_and(|stat| stat.file_type == FileType::Directory);
     if is_ours && sys::volume::is_subvolume(&files).unwrap_or(false) {
         let _ = sys::volume::set_read_only(&files, false);

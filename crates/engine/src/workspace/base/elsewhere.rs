@@ -10,7 +10,7 @@ use sys::{Dir, FileType, by_path};
 
 use super::{
     Base, Bases, Error, Kind, Wanted,
-    add::{AddOptions, remove_tree},
+    add::{AddOptions, Made, owner_of_files, remove_tree},
     stored::STAGED,
     tree,
     users::User,
@@ -21,7 +21,7 @@ impl Base {
     /// Returns true if the files are a checkout of the user.
     pub fn is_elsewhere(&self) -> bool {
         let stat = by_path::stat(&self.files()).ok().flatten();
-        stat.is_some_and(|stat| stat.file_type == FileType::Symlink)
+        self.view.is_none() && stat.is_some_and(|stat| stat.file_type == FileType::Symlink)
     }
 }
 
@@ -30,8 +30,7 @@ impl Bases {
     /// The caller has checked that it contains no untracked files. Returns the base that exists, if
     /// there is one.
     pub fn add_from(&self, wanted: &Wanted<'_>, dir: &Path, options: &AddOptions<'_>) -> Result<Base, Error> {
-        let read_only = |source| Error::ReadOnly { dir: self.dir.clone(), tree: wanted.tree(), source };
-        let _lock = self.lock(options.shared).map_err(read_only)?;
+        let _lock = self.lock(options.shared).map_err(|source| self.read_only(wanted, source))?;
         if let Some(base) = self.find(wanted)? {
             return Ok(base);
         }
@@ -81,20 +80,25 @@ impl Bases {
                 index.entries_mut()[at].stat = index_stat(&stat);
             }
         }
-        let shared_index = self.describe(wanted, staged, index, Vec::new(), options)?;
+        let (name, owner) = (wanted.name(), owner_of_files(staged)?);
+        let made = Made { index, devices: Vec::new(), owner, view: None };
+        let shared_index = self.describe(name, wanted, staged, made, options.fsync)?;
         let base = Base {
             dir: staged.to_owned(),
-            name: wanted.name().to_owned(),
+            name: name.to_owned(),
             kind: Kind::Directory,
             tree: wanted.tree(),
             shared_index,
             devices: Vec::new(),
+            contents: None,
+            owner: Some(owner),
+            view: None,
         };
         if let Some(flaw) = base.verify(Some(repo), sys::cores())?.flaws.first() {
             let (tree, path) = (wanted.tree(), &flaw.path);
             let message = format!("'{}' is no checkout of {tree}: '{path}': {}", dir.display(), flaw.what);
             return Err(Error::Step { message });
         }
-        self.publish(wanted, staged, options)
+        self.publish(name, staged, options.fsync)
     }
 }

@@ -9,16 +9,16 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
-    erofs::{self, Place, write},
-    index::{Flags, Index, Stat},
+    erofs::{self, Place, read, write},
+    index::{Flags, Index, Stage, Stat},
 };
 use repo::convert::Converter;
 use sys::File;
 
 use super::{
-    AddOptions, Error, Owner, Wanted,
+    AddOptions, Base, Error, Owner, Wanted,
     append::Appender,
-    blobs::{BLOCK_BITS, BlobFile},
+    blobs::{BLOCK_BITS, BlobFile, Content},
     contents::{self, Found},
     tree, untracked_cache,
 };
@@ -59,6 +59,28 @@ pub(super) fn build(
     files.sort_unstable();
     files.dedup();
     let devices: Vec<BlobFile> = files.iter().map(|&file| appender.blob_file(file)).collect();
+    let parts = Parts { index, found: &found, files: &files, devices };
+    assemble(wanted, parts, time, staged, options)
+}
+
+/// The entries of an image, and the locations of their contents.
+struct Parts<'a> {
+    index: Index,
+    found: &'a [Found],
+    /// The blob files that `found` names, sorted.
+    files: &'a [u32],
+    /// These blob files, with their paths.
+    devices: Vec<BlobFile>,
+}
+
+fn assemble(
+    wanted: &Wanted<'_>,
+    parts: Parts<'_>,
+    time: (u64, u32),
+    staged: &Path,
+    options: &AddOptions<'_>,
+) -> Result<(Index, Vec<PathBuf>), Error> {
+    let Parts { mut index, found, files, devices } = parts;
     let blocks = devices.iter().map(|device| u32::try_from(device.blocks));
     let image = write::Image::new(
         write::Options {
@@ -74,7 +96,7 @@ pub(super) fn build(
         permissions(0o777, wanted.owner()),
     );
     let mut made = Made { image, owner: wanted.owner(), dirs: vec![(0, 0)], all: Vec::new() };
-    let nodes = made.add_all(&index, &found, &files)?;
+    let nodes = made.add_all(&index, found, files)?;
     let layout = made.image.lay_out().map_err(|error| Error::Image(error.to_string()))?;
     emit(&layout, &staged.join("image"), options)?;
 
@@ -88,6 +110,54 @@ pub(super) fn build(
     // The mount point of the image.
     create_dir(&staged.join("files"), options)?;
     Ok((index, devices.into_iter().map(|device| device.path).collect()))
+}
+
+/// Writes `<staged>/image` with the contents of the image of `other`, for the owner of `wanted`.
+/// `index` is that of `other`, and `devices` are its blob files. Returns like [`build`].
+pub(super) fn derive(
+    wanted: &Wanted<'_>,
+    other: &Base,
+    index: Index,
+    devices: Vec<PathBuf>,
+    staged: &Path,
+    options: &AddOptions<'_>,
+) -> Result<(Index, Vec<PathBuf>), Error> {
+    let path = other.image();
+    let damaged = |what: String| Error::Damaged { path: path.clone(), what };
+    let failed = |source| Error::Io { action: "read", path: path.clone(), source };
+    let file = sys::by_path::open(&path).map_err(failed)?;
+    let map = sys::Map::of(&file).map_err(failed)?;
+    let image = read::Image::open(&map).map_err(|error| damaged(error.to_string()))?;
+    let mut found = vec![Found::Nothing; index.len()];
+    let walked = image.walk::<read::Error>(&mut |path, inode| {
+        if let Ok(at) = index.position(path, Stage::Normal) {
+            found[at] = match inode.content {
+                read::Content::Directory => Found::Submodule,
+                read::Content::Symlink(target) => Found::Link(target.into()),
+                read::Content::File(place) => Found::File(place.map(|place| Content {
+                    file: place.device.into(),
+                    block: place.block,
+                    size: inode.size,
+                })),
+            };
+        }
+        Ok(())
+    });
+    walked.map_err(|error| damaged(error.to_string()))?;
+    let is_missing =
+        |at: &usize| found[*at] == Found::Nothing && !index.entry(*at).flags.contains(Flags::SKIP_WORKTREE);
+    if let Some(at) = (0..index.len()).find(is_missing) {
+        return Err(damaged(format!("it lacks '{}'", index.path_at(at))));
+    }
+    if image.devices.len() != devices.len() {
+        return Err(damaged("it names other blob files".to_owned()));
+    }
+    let sizes = image.devices.iter().map(|&blocks| u64::from(blocks));
+    let devices: Vec<BlobFile> =
+        devices.into_iter().zip(sizes).map(|(path, blocks)| BlobFile { path, blocks }).collect();
+    let files: Vec<u32> = (0..devices.len() as u32).collect();
+    let parts = Parts { index, found: &found, files: &files, devices };
+    assemble(wanted, parts, time(), staged, options)
 }
 
 fn create_dir(path: &Path, options: &AddOptions<'_>) -> Result<(), Error> {

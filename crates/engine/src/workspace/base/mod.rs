@@ -12,6 +12,8 @@
 //! - `index`, `untracked_cache`: the index of a base, its untracked cache, and their installation
 //!   in a workspace;
 //! - `stored`: the stored facts about a base;
+//! - `view`, `populate`: bases that show the contents of another user's base;
+//! - `proof`: notices that somebody changed the directories of a base;
 //! - `verify`: compares a base with its tree;
 //! - `users`, `prune`: the workspaces that use bases, and the removal of unused bases.
 //!
@@ -34,12 +36,15 @@ mod error;
 mod image;
 mod import;
 mod index;
+pub(crate) mod populate;
+mod proof;
 mod prune;
 mod stored;
 mod tree;
 mod untracked_cache;
 mod users;
 mod verify;
+mod view;
 mod wanted;
 
 use std::{
@@ -60,6 +65,7 @@ pub use index::Monitor;
 pub use prune::{Act, Freed};
 pub(crate) use tree::{check_trees, index_of};
 pub use verify::{Flaw, Verified};
+pub use view::{Form, View};
 pub use wanted::{Owner, Wanted};
 
 /// The kind of a base.
@@ -101,6 +107,13 @@ pub struct Base {
     pub shared_index: ObjectId,
     /// The blob files that are extra devices of the image, in the image's order.
     pub devices: Vec<PathBuf>,
+    /// The hash of everything that decides the bytes of the files, without their owner and
+    /// permissions. Older bases lack it, and are not shared between users.
+    pub contents: Option<String>,
+    /// The user id and group id that the index expects. Older bases lack it.
+    pub owner: Option<(u32, u32)>,
+    /// The other base whose contents this one shows.
+    pub view: Option<View>,
 }
 
 impl Base {
@@ -112,6 +125,17 @@ impl Base {
     /// Returns the checkout, or the mount point of the image.
     pub fn files(&self) -> PathBuf {
         self.dir.join("files")
+    }
+
+    /// Returns the checkout that holds the bytes of the files (kind directory).
+    pub fn bytes(&self) -> PathBuf {
+        self.view.as_ref().map_or_else(|| self.files(), |view| view.of.clone())
+    }
+
+    /// Returns the checkout that an overlay needs below [`Base::files`] as a layer of data only.
+    pub fn data_layer(&self) -> Option<&Path> {
+        let view = self.view.as_ref().filter(|view| view.form == Form::StandIns)?;
+        Some(&view.of)
     }
 
     /// Returns the shared half of the split index.

@@ -52,6 +52,7 @@ impl Bases {
             return Err(Error::InAlternate { name: base.name, dir: base.dir });
         }
         let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
+        refuse_shown(&base, &self.views()?)?;
         self.unmount_and_remove(&base, &self.users()?)
     }
 
@@ -78,17 +79,24 @@ impl Bases {
         let users = self.users()?;
         let mut removed = Vec::new();
         let mut kept = Vec::new();
-        for base in self.own()? {
+        let mut views = self.views()?;
+        let mut all = self.own()?;
+        // A base that is shown by an unused one can be removed after it.
+        all.sort_by_key(|base| base.view.is_none());
+        for base in all {
             if base.last_use().is_some_and(|time| now.duration_since(time).is_ok_and(|age| age < unused)) {
                 kept.push(base);
                 continue;
             }
-            let is_removed = match act {
+            let is_removed = refuse_shown(&base, &views).and_then(|()| match act {
                 Act::DryRun => self.refuse_used(&base, &users).map(drop),
                 Act::Remove => self.unmount_and_remove(&base, &users),
-            };
+            });
             match is_removed {
-                Ok(()) => removed.push(base.name),
+                Ok(()) => {
+                    views.retain(|view| view.dir != base.dir);
+                    removed.push(base.name);
+                }
                 Err(Error::InUse { .. }) => kept.push(base),
                 Err(error) => return Err(error),
             }
@@ -129,6 +137,16 @@ impl Bases {
 
     pub(super) fn unlocked(&self, source: std::io::Error) -> Error {
         Error::Io { action: "lock", path: self.dir.join("lock"), source }
+    }
+
+    /// Returns the bases of this directory and its borrowers that show other bases.
+    fn views(&self) -> Result<Vec<Base>, Error> {
+        let mut views = self.own()?;
+        for borrower in self.borrowers()? {
+            views.extend(borrower.own()?);
+        }
+        views.retain(|base| base.view.is_some());
+        Ok(views)
     }
 
     /// Returns the lock of the base, or [`Error::InUse`].
@@ -201,6 +219,19 @@ impl Bases {
             }
         }
         Ok(freed)
+    }
+}
+
+/// Returns [`Error::InUse`] if one of `views` shows the base. The name decides: the same directory
+/// may be seen through several mounts.
+fn refuse_shown(base: &Base, views: &[Base]) -> Result<(), Error> {
+    let is_shown = |view: &&Base| {
+        let of = view.view.as_ref().and_then(|view| view.of.parent()?.file_name());
+        of.is_some_and(|name| *name == *base.name) && view.dir != base.dir
+    };
+    match views.iter().find(is_shown) {
+        Some(view) => Err(Error::InUse { name: base.name.clone(), by: view.dir.clone() }),
+        None => Ok(()),
     }
 }
 

@@ -12,7 +12,10 @@ use format::{HashKind, ObjectId, config::Edit};
 use store::{Fsync, LockOptions};
 use sys::{File, by_path};
 
-use super::{Base, Bases, Error, Kind};
+use super::{
+    Base, Bases, Error, Kind,
+    view::{Form, View},
+};
 
 const SECTION: &str = "base";
 
@@ -30,6 +33,12 @@ pub(super) struct Stored {
     pub(super) shared_index: ObjectId,
     /// The blob files, as paths relative to the base directory, or absolute for alternates.
     pub(super) devices: Vec<PathBuf>,
+    /// See [`Base::contents`].
+    pub(super) contents: Option<String>,
+    /// See [`Base::owner`].
+    pub(super) owner: Option<(u32, u32)>,
+    /// See [`Base::view`].
+    pub(super) view: Option<View>,
 }
 
 impl Stored {
@@ -43,6 +52,17 @@ impl Stored {
         add("tree", self.tree.to_string().into());
         add("index", self.shared_index.to_string().into());
         self.devices.iter().for_each(|device| add("device", device.as_os_str().as_bytes().into()));
+        if let Some(contents) = &self.contents {
+            add("contents", contents.as_str().into());
+        }
+        if let Some((uid, gid)) = self.owner {
+            add("uid", uid.to_string().into());
+            add("gid", gid.to_string().into());
+        }
+        if let Some(view) = &self.view {
+            add("viewOf", view.of.as_os_str().as_bytes().into());
+            add("form", view.form.name().into());
+        }
         let content = |_| format::config::edit(b"", &edits).map_err(store::config::Error::Key);
         Ok(store::config::rewrite(&dir.join("record"), &LockOptions::default(), fsync, content)?)
     }
@@ -62,6 +82,8 @@ impl Stored {
             kinds.into_iter().find_map(|kind| ObjectId::from_hex(kind, text))
         };
         let devices = pairs.iter().filter(|(key, _)| *key == format!("{SECTION}.device"));
+        let number = |key: &str| one(key)?.to_str().ok()?.parse().ok();
+        let owner = number("uid").zip(number("gid"));
         Ok(Some(Stored {
             kind: one("kind")
                 .and_then(|name| Kind::from_name(name))
@@ -69,6 +91,18 @@ impl Stored {
             tree: oid("tree").ok_or_else(|| damaged("it names no tree"))?,
             shared_index: oid("index").ok_or_else(|| damaged("it names no index"))?,
             devices: devices.map(|(_, value)| PathBuf::from(sys::os_str(value))).collect(),
+            contents: one("contents").map(ToString::to_string),
+            owner,
+            view: match (one("viewof"), one("form")) {
+                (None, None) => None,
+                (Some(of), Some(form)) => Some(View {
+                    of: PathBuf::from(sys::os_str(of)),
+                    form: owner
+                        .and_then(|owner| Form::from_name(form, owner))
+                        .ok_or_else(|| damaged("it names no known form"))?,
+                }),
+                _ => return Err(damaged("it names half a view")),
+            },
         }))
     }
 }
@@ -136,6 +170,15 @@ impl Bases {
         names.filter_map(|name| self.load_own(name).transpose()).collect()
     }
 
+    /// Returns the complete bases of this directory whose records can be read.
+    pub(super) fn readable(&self) -> Vec<Base> {
+        let names = by_path::list(&self.dir).unwrap_or_default();
+        let names = names.iter().filter_map(|(name, _)| name.to_str());
+        let mut found: Vec<Base> = names.filter_map(|name| self.load_own(name).ok().flatten()).collect();
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        found
+    }
+
     /// Returns the base with this name from this directory or an alternate, if it exists.
     pub(super) fn load(&self, name: &str) -> Result<Option<Base>, Error> {
         if let Some(base) = self.load_own(name)? {
@@ -164,6 +207,9 @@ impl Bases {
             tree: stored.tree,
             shared_index: stored.shared_index,
             devices,
+            contents: stored.contents,
+            owner: stored.owner,
+            view: stored.view,
             dir,
         }))
     }

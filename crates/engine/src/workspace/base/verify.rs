@@ -83,7 +83,7 @@ impl Base {
             devices: self.open_devices()?,
             files: match self.kind {
                 Kind::Image => None,
-                Kind::Directory => Some(Dir::open(&self.files()).map_err(io("open", &self.files()))?),
+                Kind::Directory => Some(Dir::open(&self.bytes()).map_err(io("open", &self.bytes()))?),
             },
             converter: repo.map(|repo| Converter::for_tree(repo, &index)).transpose()?,
             repo,

@@ -33,6 +33,7 @@ pub struct Wanted<'r> {
     owner: Owner,
     sparse: Option<&'r Patterns>,
     name: String,
+    contents: String,
 }
 
 /// Settings that affect the bytes of a checkout, in addition to those of filters.
@@ -60,36 +61,40 @@ impl<'r> Wanted<'r> {
         owner: Owner,
         sparse: Option<&'r Patterns>,
     ) -> Result<Wanted<'r>, Error> {
-        let mut name = Name(format::hash::Hasher::checksum(format::HashKind::Sha256));
-        name.add(VERSION.into());
-        name.add(kind.name().into());
-        name.add(tree.to_string().as_str().into());
-        for number in [owner.uid, owner.gid, owner.umask] {
-            name.add(number.to_string().as_str().into());
-        }
+        let mut deciding: Vec<BString> = Vec::new();
         for (key, value) in settings(repo)? {
-            name.add(key.as_bstr());
-            name.add(value.as_bstr());
+            deciding.extend([key, value]);
         }
-        name.add("attributes".into());
-        for content in repo::convert::outside_attributes(repo)? {
-            name.add(content.as_bstr());
-        }
-        name.add("replaced".into());
-        for (one, other) in repo.replacements()? {
-            name.add(format!("{one} {other}").as_str().into());
-        }
-        match sparse {
-            Some(patterns) => name.add(patterns.to_file().as_bstr()),
-            None => name.add("all".into()),
-        }
-        let name = name.0.finish().expect("a checksum looks for no collision").to_string();
-        Ok(Wanted { repo, tree, kind, owner, sparse, name })
+        deciding.push("attributes".into());
+        deciding.extend(repo::convert::outside_attributes(repo)?.into_iter().map(BString::from));
+        deciding.push("replaced".into());
+        deciding.extend(repo.replacements()?.iter().map(|(one, other)| format!("{one} {other}").into()));
+        deciding.push(sparse.map_or_else(|| "all".into(), |patterns| patterns.to_file().into()));
+        let name_with = |owner: &[BString]| {
+            let first = [VERSION.into(), kind.name().into(), tree.to_string().into()];
+            hash_of(first.iter().chain(owner).chain(&deciding).map(|part| part.as_bstr()))
+        };
+        let owner_parts = [owner.uid, owner.gid, owner.umask].map(|number| number.to_string().into());
+        let (name, contents) = (name_with(&owner_parts), name_with(&["any owner".into()]));
+        Ok(Wanted { repo, tree, kind, owner, sparse, name, contents })
     }
 
     /// Returns the name of the base.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the hash of everything that decides the bytes of the files. Bases that differ only
+    /// in their owner or permissions share it.
+    pub fn contents(&self) -> &str {
+        &self.contents
+    }
+
+    /// Returns the name of a base that shows the contents of another base in the form `form`, with
+    /// `owner`.
+    pub(super) fn name_of_view(&self, form: &str, owner: (u32, u32)) -> String {
+        let owner = [owner.0, owner.1].map(|number| number.to_string());
+        hash_of([self.name.as_str(), form, &owner[0], &owner[1]].map(BStr::new).into_iter())
     }
 
     /// Returns the repository that provides the objects.
@@ -136,13 +141,13 @@ fn settings(repo: &Repository) -> Result<Vec<(BString, BString)>, Error> {
         .collect())
 }
 
-/// A hash over the parts of a name. Each part is preceded by its length, so that different lists of
-/// parts have different hashes.
-struct Name(format::hash::Hasher);
-
-impl Name {
-    fn add(&mut self, part: &BStr) {
-        self.0.update(&(part.len() as u64).to_le_bytes());
-        self.0.update(part);
+/// Returns a hash over the parts of a name. Each part is preceded by its length, so that different
+/// lists of parts have different hashes.
+fn hash_of<'p>(parts: impl Iterator<Item = &'p BStr>) -> String {
+    let mut hasher = format::hash::Hasher::checksum(format::HashKind::Sha256);
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
     }
+    hasher.finish().expect("a checksum looks for no collision").to_string()
 }

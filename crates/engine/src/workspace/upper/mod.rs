@@ -23,7 +23,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use sys::{Dir, FileType, by_path};
 
 use super::{
-    backend::{Backend, fuse},
+    backend::{Backend, changed, fuse},
     record::Workspace,
 };
 use crate::look::{
@@ -50,6 +50,12 @@ pub enum Error {
     UnionFs { path: PathBuf },
     #[error("the base '{}' of the workspace is gone: mount its disk again, or remove the workspace", .path.display())]
     BaseGone { path: PathBuf },
+    #[error(
+        "somebody changed '{}' after the base was built: make the base again ('sapwood workspace base remove' \
+         and 'add'), or restore it and mount the workspace again",
+        .dir.display()
+    )]
+    BaseChanged { dir: PathBuf },
     #[error(
         "'{}' is not the recorded workspace but {what}: unmount it and run 'sapwood workspace mount'",
         .dir.display()
@@ -85,6 +91,8 @@ pub struct Layer {
     pub base_files: Option<PathBuf>,
     /// The record of the base, which exists as long as the base does.
     pub base_record: Option<PathBuf>,
+    /// The file that exists if the last mount found the base changed.
+    pub base_changed: Option<PathBuf>,
     /// All lower layers, from top to bottom: the frozen ones and the base.
     pub lower: Vec<PathBuf>,
     /// The worktree.
@@ -116,6 +124,8 @@ impl Layer {
             state: workspace.state.clone(),
             base: base.map(|base| base.name.clone()).unwrap_or_default(),
             base_record: base_dir.map(|dir| dir.join("record")),
+            // The mount of an image is compared with its UUID.
+            base_changed: (record.backend != Backend::Image).then(|| changed::place(&workspace.state)),
             lower: record.layers.iter().chain(&base_files).cloned().collect(),
             dir: record.dir.clone(),
             base_files,

@@ -2,7 +2,10 @@
 //! lower layers. Otherwise the upper layer does not contain the differences from the index. It does not
 //! contain those below a mount inside the workspace either, so these mount points are returned.
 
-use std::{os::unix::ffi::OsStrExt as _, path::Path};
+use std::{
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use bstr::BString;
 use sys::{Dir, Mount, by_path};
@@ -18,6 +21,11 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<Vec<BString>, Error
         && by_path::stat(record).map_err(unknown)?.is_none()
     {
         return Err(Error::BaseGone { path: record.parent().unwrap_or(record).to_owned() });
+    }
+    if let Some(note) = &layer.base_changed
+        && let Some(dir) = by_path::read(note).map_err(unknown)?
+    {
+        return Err(Error::BaseChanged { dir: PathBuf::from(sys::os_str(&dir)) });
     }
     let id = sys::mount_id_of(worktree).map_err(unknown)?;
     let mounts = sys::mounts().map_err(unknown)?;

@@ -20,6 +20,7 @@ fn layer(dir: &Path, form: Form) -> Layer {
         base: "base".into(),
         base_files: None,
         base_record: None,
+        base_changed: None,
         lower: Vec::new(),
         dir: dir.to_owned(),
         form,

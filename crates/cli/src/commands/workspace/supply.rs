@@ -1,0 +1,179 @@
+//! The base of a workspace: one that exists, one of another user in a form that the backend can
+//! use, or a new one.
+
+use std::path::Path;
+
+use engine::{
+    sparse::Patterns,
+    workspace::{
+        backend::{self, Backend},
+        base::{Base, Bases, Form, Kind, Owner, Wanted},
+    },
+};
+use format::ObjectId;
+use repo::Repository;
+use sys::by_path;
+
+use super::{context, maker};
+use crate::{
+    session::{invocation::Invocation, settings::Settings},
+    term::failure::Failure,
+};
+
+/// The wanted files, and the base directories.
+pub(super) struct Supply<'a> {
+    pub(super) run: &'a Invocation,
+    pub(super) repo: &'a Repository,
+    pub(super) settings: &'a Settings,
+    pub(super) commit: ObjectId,
+    pub(super) patterns: Option<&'a Patterns>,
+    pub(super) quiet: bool,
+    /// The base directories that may get a new base, the first that can be written.
+    pub(super) dirs: Vec<Bases>,
+}
+
+/// A base that exists.
+enum Existing {
+    Base(Box<Base>),
+    /// Another user has a base, which the backend cannot use.
+    Unusable(String),
+    Nothing,
+}
+
+impl Supply<'_> {
+    /// Returns the base for the backend `first`. If another user's base exists that this backend
+    /// cannot use, or no base can be built, returns the first of `others` that finds a base, with
+    /// that base.
+    pub(super) fn provide(
+        &self,
+        first: Backend,
+        others: impl FnOnce() -> Vec<Backend>,
+    ) -> Result<(Backend, Base), Failure> {
+        let reason = match self.existing(first)? {
+            Existing::Base(base) => return Ok((first, *base)),
+            Existing::Nothing if self.can_build() => return Ok((first, self.build(first)?)),
+            Existing::Nothing => None,
+            Existing::Unusable(reason) => Some(reason),
+        };
+        for other in others() {
+            if let Existing::Base(base) = self.existing(other)? {
+                return Ok((other, *base));
+            }
+        }
+        match reason {
+            Some(reason) if !self.can_build() => Err(backend::Error::Unfit { backend: first, reason }.into()),
+            _ => Ok((first, self.build(first)?)),
+        }
+    }
+
+    /// Returns the base for the backend, and builds it if it does not exist.
+    pub(super) fn base(&self, backend: Backend) -> Result<Base, Failure> {
+        self.provide(backend, Vec::new).map(|(_, base)| base)
+    }
+
+    /// Returns the directories that may hold bases: the given ones, and that of the repository,
+    /// which gets what belongs to this user alone.
+    fn all_dirs(&self) -> Vec<Bases> {
+        let own = context::default_bases(self.repo);
+        let is_listed = self.dirs.iter().any(|dir| dir.dir() == own.dir());
+        self.dirs.iter().cloned().chain((!is_listed).then_some(own)).collect()
+    }
+
+    fn wanted(&self, backend: Backend) -> Result<Wanted<'_>, Failure> {
+        let tree = self.repo.tree_of(self.commit)?;
+        let (kind, owner) = (kind_of(backend), Owner::of_process());
+        Ok(Wanted::new(self.repo, tree, kind, owner, self.patterns)?)
+    }
+
+    fn existing(&self, backend: Backend) -> Result<Existing, Failure> {
+        let (wanted, dirs) = (self.wanted(backend)?, self.all_dirs());
+        for dir in &dirs {
+            if let Some(base) = dir.find(&wanted)? {
+                return Ok(Existing::Base(Box::new(base)));
+            }
+        }
+        let search = context::programs(self.run);
+        let mut reason = None;
+        let mut shared: Option<(Base, Form)> = None;
+        for sibling in siblings(&dirs, &wanted)? {
+            match backend::form_for(backend, &sibling, &search) {
+                Ok(Form::InPlace) if wanted.kind() == Kind::Directory => {
+                    sibling.note_user(self.repo);
+                    return Ok(Existing::Base(Box::new(sibling)));
+                }
+                Ok(form) if shared.is_none() => shared = Some((sibling, form)),
+                Ok(_) => {}
+                Err(why) => reason = Some(why),
+            }
+        }
+        match (shared, reason) {
+            (Some((sibling, form)), _) => {
+                self.view(&dirs, &wanted, &sibling, form).map(|base| Existing::Base(Box::new(base)))
+            }
+            (None, Some(reason)) => Ok(Existing::Unusable(reason)),
+            (None, None) => Ok(Existing::Nothing),
+        }
+    }
+
+    /// Returns the base that shows `sibling`, which lies in a directory of `dirs` or an alternate.
+    fn view(&self, dirs: &[Bases], wanted: &Wanted<'_>, sibling: &Base, form: Form) -> Result<Base, Failure> {
+        for dir in dirs {
+            if let Some(base) = dir.find_view(wanted, form)? {
+                return Ok(base);
+            }
+        }
+        let target = dirs.iter().find(|dir| can_be_written(dir)).or(dirs.last());
+        let target = target.expect("the repository has a directory");
+        let other = sibling.dir.parent().unwrap_or(&sibling.dir);
+        let real = |dir: &Path| by_path::canonical(dir).unwrap_or_else(|_| dir.to_owned());
+        if real(target.dir()) != real(other) {
+            target.add_alternate(other, self.settings.locks.shared, &self.settings.fsync)?;
+        }
+        maker::build_base(self.run, self.settings, self.commit, false, |options, _| {
+            target.view(wanted, sibling, form, options)
+        })
+    }
+
+    fn can_build(&self) -> bool {
+        self.dirs.iter().any(can_be_written)
+    }
+
+    fn build(&self, backend: Backend) -> Result<Base, Failure> {
+        let dir = self.dirs.iter().find(|dir| can_be_written(dir)).or(self.dirs.first());
+        let dir = dir.expect("a supply has a directory");
+        let (kind, quiet) = (kind_of(backend), self.quiet);
+        maker::add_base(self.run, self.repo, self.settings, dir, self.commit, kind, self.patterns, quiet)
+    }
+}
+
+/// Returns the kind of base that the backend uses.
+pub(super) fn kind_of(backend: Backend) -> Kind {
+    if backend == Backend::Image { Kind::Image } else { Kind::Directory }
+}
+
+fn siblings(dirs: &[Bases], wanted: &Wanted<'_>) -> Result<Vec<Base>, Failure> {
+    let mut all: Vec<Base> = Vec::new();
+    for dir in dirs {
+        for sibling in dir.siblings(wanted)? {
+            if !all.iter().any(|known| known.dir == sibling.dir) {
+                all.push(sibling);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Returns true if this process may add to the base directory, or make it in the nearest directory
+/// above it that exists.
+fn can_be_written(bases: &Bases) -> bool {
+    let is_there = |path: &Path| matches!(by_path::stat_followed(path), Ok(Some(_)));
+    let dir = bases.dir();
+    let top = dir.ancestors().find(|path| is_there(path));
+    let users = dir.join("users");
+    top.is_some_and(|top| by_path::may_be_written(top).is_ok())
+        && (!is_there(&users) || by_path::may_be_written(&users).is_ok())
+        && match by_path::append(&dir.join("lock"), false, 0) {
+            Ok(_) => true,
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+}
