@@ -4,7 +4,11 @@
 //! commit: the steps of its plan are not executed; instead the files that the base now provides are
 //! removed from the upper layer. `engine::workspace::rebase` has the order, and what a kill leaves.
 
-use std::{cell::RefCell, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{
+    cell::RefCell,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -12,8 +16,8 @@ use engine::{
     switch::{self, Target},
     trash::Trash,
     workspace::{
-        backend::Backend,
-        base::{Base, Bases, Kind},
+        backend::{Backend, fuse},
+        base::{Base, Bases},
         frozen,
         rebase::{self, Head, Inputs, Journal, Layout, Staged, View, XattrNamespace},
         record::{self, Workspace},
@@ -25,12 +29,13 @@ use format::{
 };
 use repo::{OpenOptions, Repository};
 use serde_json::json;
-use sys::{Dir, File};
+use sys::{Dir, File, by_path};
 
 use super::{
     context::{self, Context},
-    maker, mounts,
+    mounts,
     request::{REBASE, Request},
+    supply::Supply,
 };
 use crate::{
     commands::{
@@ -65,18 +70,19 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let _lock = workspace.lock(&context.repo.trust())?;
     let workspace = recover(&context, &workspace)?;
     let code = match workspace.record.backend {
-        Backend::Image | Backend::Overlay => rebase(&context, &workspace, commit.as_bstr(), &request)?,
+        Backend::Fuse if fuse::program_of(&workspace.state) == Some(fuse::Program::UnionfsFuse) => {
+            return Err(Failure::fatal(
+                "unionfs-fuse marks deletions in a way that only it reads, so the base cannot change; use 'git \
+                 switch' in the workspace",
+            ));
+        }
+        Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse => {
+            rebase(&context, &workspace, commit.as_bstr(), &request)?
+        }
         // These backends share nothing with a base, so a switch is sufficient.
         Backend::Btrfs | Backend::Reflink | Backend::Copy => {
             let goal = Goal::find(&context, &workspace, commit.as_bstr())?;
             branch::run(run, &goal.repo, &goal.settings, goal.request(&request), Some(goal.source.clone()))?
-        }
-        Backend::OverlayUser | Backend::Fuse => {
-            return Err(Failure::fatal(text!(
-                "the backend ",
-                workspace.record.backend.name(),
-                " cannot change its base; use 'git switch' in the workspace"
-            )));
         }
     };
     if request.json {
@@ -125,16 +131,15 @@ fn rebase(
 ) -> Result<u8, Failure> {
     mounts::mount(context.run, &context.common, workspace)?;
     mounts::refuse_mounts_inside(workspace)?;
-    let goal = Goal::find(context, workspace, name)?;
-    let commit = goal.source.commit.ok_or_else(|| Failure::Fatal(text!("'", name, "' is no commit")))?;
     let old = workspace.record.base.as_ref().expect("a workspace with an upper layer has a base");
-    let bases = Bases::trusted(&old.dir, context.repo.trust())?;
-    let (old, patterns) = (bases.get(&old.name)?, sparse::load(&goal.repo)?.map(|loaded| loaded.patterns));
-    let kind = if workspace.record.backend == Backend::Image { Kind::Image } else { Kind::Directory };
-    let quiet = request.quiet || request.json;
-    let Goal { repo, settings, source } = &goal;
-    let new = maker::add_base(context.run, repo, settings, &bases, commit, kind, patterns.as_ref(), quiet)?;
+    let old = Bases::trusted(&old.dir, context.repo.trust())?.get(&old.name)?;
+    let new = new_base(context, workspace, name, request)?;
     let held = new.hold()?;
+    if workspace.record.backend == Backend::OverlayUser {
+        mounts::join(workspace)?;
+    }
+    let goal = Goal::find(context, workspace, name)?;
+    let Goal { repo, settings, source } = &goal;
     let namespace = namespace(workspace);
     let root = Dir::open(&workspace.record.dir).map_err(Failure::cannot_open(&workspace.record.dir))?;
     let view = RefCell::new(Some(View::read(workspace, &root, namespace)?));
@@ -145,9 +150,58 @@ fn rebase(
     branch::run_with(context.run, repo, settings, switch_request, Some(source.clone()), Some(&replacement))
 }
 
+/// Returns the base of the commit called `name` for the backend of a workspace, and builds it if it
+/// does not exist. The files of the workspace need not be visible here.
+fn new_base(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    name: &BStr,
+    request: &Request,
+) -> Result<Base, Failure> {
+    let admin = context.common.join("worktrees").join(&workspace.name);
+    let repo = open_admin(context.run, admin, workspace.record.dir.clone())?;
+    let settings = Settings::read(context.run, &repo)?;
+    let invalid = || Failure::Fatal(text!("invalid reference: ", name));
+    let oid = repo.rev_parse(name).map_err(|error| Failure::of_name(error, invalid()))?;
+    let commit = repo.peel_to_commit(oid)?;
+    let commit = commit.ok_or_else(|| Failure::Fatal(text!("'", name, "' is no commit")))?;
+    let patterns = sparse::load(&repo)?.map(|loaded| loaded.patterns);
+    let supply = Supply {
+        run: context.run,
+        repo: &repo,
+        settings: &settings,
+        commit,
+        patterns: patterns.as_ref(),
+        quiet: request.quiet || request.json,
+        dirs: directories(context, workspace)?,
+    };
+    supply.base(workspace.record.backend)
+}
+
+/// Returns the base directories for a new base: that of the old base, and the configured one, which
+/// comes first if it has the other one as an alternate.
+fn directories(context: &Context<'_>, workspace: &Workspace) -> Result<Vec<Bases>, Failure> {
+    let configured = context.bases(None)?;
+    let Some(old) = &workspace.record.base else { return Ok(vec![configured]) };
+    let old = Bases::trusted(&old.dir, context.repo.trust())?;
+    let real = |bases: &Bases| by_path::canonical(bases.dir()).unwrap_or_else(|_| bases.dir().to_owned());
+    if configured.alternates()?.contains(&real(&old)) {
+        return Ok(vec![configured, old]);
+    }
+    Ok(if real(&configured) == real(&old) { vec![old] } else { vec![old, configured] })
+}
+
+/// Opens a worktree by its Git directory, because its files may not be mounted.
+fn open_admin(run: &Invocation, admin: PathBuf, top: PathBuf) -> Result<Repository, Failure> {
+    let options =
+        OpenOptions { cwd: admin.clone(), git_dir: Some(admin), work_tree: Some(top), ..run.outside() };
+    Ok(Repository::open(&options)?)
+}
+
 fn namespace(workspace: &Workspace) -> XattrNamespace {
     match workspace.record.backend {
         Backend::OverlayUser => XattrNamespace::User,
+        Backend::Fuse => XattrNamespace::Fuse,
         _ => XattrNamespace::Trusted,
     }
 }
@@ -176,7 +230,7 @@ impl WorktreeUpdater for BaseReplacement<'_> {
     ) -> Result<(), Failure> {
         let fsync = &self.goal.settings.fsync;
         let staged = self.stage(&locked)?;
-        if let Err(failure) = mounts::unmount(self.context.run, self.workspace) {
+        if let Err(failure) = mounts::unmount_to_replace(self.context.run, self.workspace) {
             staged.abandon()?;
             return Err(failure);
         }
@@ -262,10 +316,17 @@ fn is_up_to_date(index: &Index, entry: &format::index::Entry) -> bool {
 
 /// Removes the journal and the old upper layer.
 fn conclude(worktree_context: &WorktreeContext<'_>, workspace: &Workspace) -> Result<(), Failure> {
-    match rebase::conclude(workspace)? {
-        Some(old) => discard(worktree_context, &old),
-        None => Ok(()),
+    let Some(old) = rebase::conclude(workspace)? else { return Ok(()) };
+    move_to_trash(worktree_context, &old)?;
+    if workspace.record.backend == Backend::OverlayUser {
+        // A process in the background would stay in the namespace of the workspace, and keep it in
+        // use.
+        let interrupt = worktree_context.run.interrupt.flag();
+        let _ = engine::trash::empty(&worktree_context.common, trash::workers(), interrupt);
+    } else {
+        trash::empty_in_background(&worktree_context.common);
     }
+    Ok(())
 }
 
 /// Removes an old upper layer that a killed process has left.
@@ -275,6 +336,12 @@ pub(super) fn discard_old(context: &Context<'_>, workspace: &Workspace) -> Resul
 
 /// Removes a directory that belongs to sapwood, through the trash.
 pub(super) fn discard(worktree_context: &WorktreeContext<'_>, old: &Path) -> Result<(), Failure> {
+    move_to_trash(worktree_context, old)?;
+    trash::empty_in_background(&worktree_context.common);
+    Ok(())
+}
+
+fn move_to_trash(worktree_context: &WorktreeContext<'_>, old: &Path) -> Result<(), Failure> {
     let (Some(above), Some(name)) = (old.parent(), old.file_name()) else { return Ok(()) };
     let interrupt = worktree_context.run.interrupt.flag();
     let mut discarded = Trash::new(
@@ -286,7 +353,6 @@ pub(super) fn discard(worktree_context: &WorktreeContext<'_>, old: &Path) -> Res
     let above = Dir::open(above).map_err(Failure::cannot_open(above))?;
     // The next `workspace gc` removes the rest.
     let _ = discarded.discard(&above, name.as_bytes().as_bstr());
-    trash::empty_in_background(&worktree_context.common);
     Ok(())
 }
 
@@ -314,13 +380,7 @@ pub(super) fn recover_in(
     let fsync = &settings.fsync;
     let moved = rebase::carry_out(workspace, &journal, &admin, namespace(workspace), fsync)?;
     ["index", "HEAD"].iter().for_each(|name| record::clear_stale_lock(&admin.join(name)));
-    // Open it by its Git directory, because the workspace may not be mounted.
-    let repo = Repository::open(&OpenOptions {
-        cwd: admin.clone(),
-        git_dir: Some(admin),
-        work_tree: Some(worktree.path),
-        ..worktree_context.run.outside()
-    })?;
+    let repo = open_admin(worktree_context.run, admin, worktree.path)?;
     let settings = Settings::read(worktree_context.run, &repo)?;
     move_head(&repo, &settings, &journal)?;
     conclude(worktree_context, &moved)?;

@@ -157,9 +157,18 @@ fn move_path(old: &Path, new: &Path, path: &BStr, namespace: XattrNamespace) -> 
 /// again.
 fn remove_origins(path: &Path, namespace: XattrNamespace) -> Result<(), Error> {
     let failed = |source| Error::io("change", path, source);
-    xattr::remove(path, namespace.origin()).map_err(failed)?;
-    let stat = by_path::stat(path).map_err(failed)?;
-    if stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory) {
+    let Some(stat) = by_path::stat(path).map_err(failed)? else { return Ok(()) };
+    let holds_attributes = match namespace {
+        XattrNamespace::Trusted => true,
+        // The kernel keeps `user.*` from links and devices.
+        XattrNamespace::User | XattrNamespace::Fuse => {
+            matches!(stat.file_type, sys::FileType::File | sys::FileType::Directory)
+        }
+    };
+    if holds_attributes {
+        namespace.origins().iter().try_for_each(|origin| xattr::remove(path, origin)).map_err(failed)?;
+    }
+    if stat.file_type == sys::FileType::Directory {
         for (name, _) in by_path::list(path).map_err(failed)? {
             remove_origins(&path.join(name), namespace)?;
         }

@@ -12,35 +12,45 @@ use sys::{Dir, FileType, by_path, xattr};
 
 use super::Error;
 
-/// The namespace of overlayfs' extended attributes.
+/// The way in which an overlay marks the entries of its upper layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XattrNamespace {
     /// `trusted.overlay.*`, which only root can set.
     Trusted,
     /// `user.overlay.*` (mount option `userxattr`).
     User,
+    /// fuse-overlayfs: attributes of its own, and names that begin with `.wh.`.
+    Fuse,
 }
 
 impl XattrNamespace {
-    fn opaque(self) -> &'static CStr {
+    fn opaque(self) -> &'static [&'static CStr] {
         match self {
-            XattrNamespace::Trusted => c"trusted.overlay.opaque",
-            XattrNamespace::User => c"user.overlay.opaque",
+            XattrNamespace::Trusted => &[c"trusted.overlay.opaque"],
+            XattrNamespace::User => &[c"user.overlay.opaque"],
+            XattrNamespace::Fuse => {
+                &[c"user.fuseoverlayfs.opaque", c"user.overlay.opaque", c"trusted.overlay.opaque"]
+            }
         }
     }
 
-    fn redirect(self) -> &'static CStr {
+    fn redirect(self) -> Option<&'static CStr> {
         match self {
-            XattrNamespace::Trusted => c"trusted.overlay.redirect",
-            XattrNamespace::User => c"user.overlay.redirect",
+            XattrNamespace::Trusted => Some(c"trusted.overlay.redirect"),
+            XattrNamespace::User => Some(c"user.overlay.redirect"),
+            XattrNamespace::Fuse => None,
         }
     }
 
-    /// Returns the attribute that links a copied-up file to the file of the base.
-    pub(super) fn origin(self) -> &'static CStr {
+    /// Returns the attributes that link a copied-up file to the file of the base.
+    pub(super) fn origins(self) -> &'static [&'static CStr] {
         match self {
-            XattrNamespace::Trusted => c"trusted.overlay.origin",
-            XattrNamespace::User => c"user.overlay.origin",
+            XattrNamespace::Trusted => &[c"trusted.overlay.origin"],
+            XattrNamespace::User => &[c"user.overlay.origin"],
+            XattrNamespace::Fuse if xattr::sees_trusted() => {
+                &[c"user.fuseoverlayfs.origin", c"trusted.overlay.origin"]
+            }
+            XattrNamespace::Fuse => &[c"user.fuseoverlayfs.origin"],
         }
     }
 }
@@ -104,28 +114,45 @@ impl Upper {
         Ok(found)
     }
 
+    /// Adds the entries of a directory. Returns true if a file in it marks it as opaque.
     fn add_directory(
         &mut self,
         root: &Dir,
         upper: &Path,
         dir: &BStr,
         namespace: XattrNamespace,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let at = place(upper, dir);
+        let mut is_opaque = false;
         for (name, kind) in by_path::list(&at).map_err(|source| Error::io("read", &at, source))? {
-            let path = join(dir, name.as_bytes().as_bstr());
+            let name = name.as_bytes().as_bstr();
+            if namespace == XattrNamespace::Fuse
+                && let Some(hidden) = name.strip_prefix(b".wh.")
+            {
+                match hidden {
+                    b".opq" | b".wh..opq" => is_opaque = true,
+                    _ => drop(self.nodes.insert(join(dir, hidden.as_bstr()), Node::Whiteout)),
+                }
+                continue;
+            }
+            let path = join(dir, name);
             let failed = |source| Error::io("read", &place(upper, path.as_bstr()), source);
             let node = match kind {
                 FileType::Directory => {
-                    let has = |name: &CStr| xattr::get_in(root, &path, name).map_err(failed);
-                    let below = match (has(namespace.redirect())?, has(namespace.opaque())?) {
-                        (Some(_), _) => Below::Redirected,
+                    let value = |name: &CStr| xattr::get_in(root, &path, name).map_err(failed);
+                    let redirect = namespace.redirect().map(value).transpose()?.flatten();
+                    let mut is_marked = false;
+                    for name in namespace.opaque() {
                         // The value "x" only means that the directory may contain whiteouts stored
                         // as extended attributes.
-                        (None, Some(value)) if value == b"y" => Below::Opaque,
-                        (None, _) => Below::Merged,
+                        is_marked |= value(name)?.is_some_and(|value| value == b"y");
+                    }
+                    is_marked |= self.add_directory(root, upper, path.as_bstr(), namespace)?;
+                    let below = match (redirect, is_marked) {
+                        (Some(_), _) => Below::Redirected,
+                        (None, true) => Below::Opaque,
+                        (None, false) => Below::Merged,
                     };
-                    self.add_directory(root, upper, path.as_bstr(), namespace)?;
                     Node::Directory(below)
                 }
                 FileType::Other if xattr::is_whiteout(root, &path).map_err(failed)? => Node::Whiteout,
@@ -136,7 +163,7 @@ impl Upper {
             };
             self.nodes.insert(path, node);
         }
-        Ok(())
+        Ok(is_opaque)
     }
 
     /// Returns the latest change time of a file: seconds and nanoseconds.

@@ -39,7 +39,7 @@ impl Kind {
 
     /// Returns true if `workspace rebase` replaces the base.
     pub(super) fn rebases(self) -> bool {
-        matches!(self, Kind::Image | Kind::Overlay)
+        matches!(self, Kind::Image | Kind::Overlay | Kind::OverlayUser)
     }
 
     /// Returns true if the files are mounted.
