@@ -184,6 +184,7 @@ impl Union {
             base: self.name(),
             base_files: self.lower.last().cloned(),
             base_record: None,
+            base_changed: None,
             lower: self.lower.clone(),
             dir: self.dir.clone(),
             form: self.form,

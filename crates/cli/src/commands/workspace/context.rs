@@ -76,15 +76,15 @@ pub(crate) fn bases(run: &Invocation, repo: &Repository, given: Option<&BString>
         Some(given) => run.path(given)?,
         None => match configured_dir(run, repo, "sapwood.baseDir")? {
             Some(dir) => dir,
-            None => return Ok(default_bases(repo)),
+            None => return default_bases(repo),
         },
     };
     Ok(Bases::trusted(&dir, repo.trust())?)
 }
 
 /// Returns the base directory in the repository.
-pub(super) fn default_bases(repo: &Repository) -> Bases {
-    Bases::at(&repo.real_common_dir().join("sapwood").join("bases"))
+pub(super) fn default_bases(repo: &Repository) -> Result<Bases, Failure> {
+    Ok(Bases::trusted(&repo.real_common_dir().join("sapwood").join("bases"), repo.trust())?)
 }
 
 /// Returns the directory that a setting names.

@@ -72,7 +72,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let code = match workspace.record.backend {
         Backend::Fuse if fuse::program_of(&workspace.state) == Some(fuse::Program::UnionfsFuse) => {
             return Err(Failure::fatal(
-                "unionfs-fuse marks deletions in a way that only it reads, so the base cannot change; use 'git \
+                "unionfs-fuse marks deletions in a way of its own, so the base cannot change; use 'git \
                  switch' in the workspace",
             ));
         }

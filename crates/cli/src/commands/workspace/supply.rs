@@ -73,10 +73,10 @@ impl Supply<'_> {
 
     /// Returns the directories that may hold bases: the given ones, and that of the repository,
     /// which gets what belongs to this user alone.
-    fn all_dirs(&self) -> Vec<Bases> {
-        let own = context::default_bases(self.repo);
+    fn all_dirs(&self) -> Result<Vec<Bases>, Failure> {
+        let own = context::default_bases(self.repo)?;
         let is_listed = self.dirs.iter().any(|dir| dir.dir() == own.dir());
-        self.dirs.iter().cloned().chain((!is_listed).then_some(own)).collect()
+        Ok(self.dirs.iter().cloned().chain((!is_listed).then_some(own)).collect())
     }
 
     fn wanted(&self, backend: Backend) -> Result<Wanted<'_>, Failure> {
@@ -86,7 +86,7 @@ impl Supply<'_> {
     }
 
     fn existing(&self, backend: Backend) -> Result<Existing, Failure> {
-        let (wanted, dirs) = (self.wanted(backend)?, self.all_dirs());
+        let (wanted, dirs) = (self.wanted(backend)?, self.all_dirs()?);
         for dir in &dirs {
             if let Some(base) = dir.find(&wanted)? {
                 return Ok(Existing::Base(Box::new(base)));

@@ -235,6 +235,7 @@ fn kernel_version() -> (u32, u32) {
 fn a_base_of_another_user_stays_while_it_is_shown() {
     let Some(fleet) = Fleet::new() else { return };
     let dir = fleet.disk.path().join("bases");
+    fleet.sandbox.repo("repo").git(&["config", "--global", "--add", "safe.directory", "*"]);
     // The directory can be written by everybody, so the metadata lie beside the other bases.
     let everybody = "chmod 777 . users; chmod 666 lock; touch transfers; chmod 666 transfers";
     let done = Command::new("sh").args(["-ec", everybody]).current_dir(&dir).status();

@@ -25,6 +25,10 @@ pub fn form_for(backend: Backend, base: &Base, search: &[PathBuf]) -> Result<For
     let is_ours = uid == own.0 || own.0 == 0 && sys::xattr::sees_trusted();
     let others = |what: &str| Err(format!("the files of the base belong to another user, and {what}"));
     match backend {
+        // They copy the whole directory.
+        Backend::Reflink | Backend::Btrfs if base.is_elsewhere() => {
+            Err("the base is a checkout that lies elsewhere".to_owned())
+        }
         Backend::Image | Backend::Reflink => Ok(Form::InPlace),
         Backend::Overlay => Ok(as_shown),
         Backend::OverlayUser | Backend::Btrfs if is_ours => Ok(as_shown),

@@ -111,7 +111,7 @@ impl Bases {
     }
 
     pub(super) fn read_only(&self, wanted: &Wanted<'_>, source: io::Error) -> Error {
-        Error::ReadOnly { dir: self.dir.clone(), tree: wanted.tree(), source }
+        Error::ReadOnly { dir: self.dir.clone(), kind: wanted.kind(), tree: wanted.tree(), source }
     }
 
     /// Starts an addition of contents. The caller holds the lock.

@@ -102,7 +102,10 @@ impl Bases {
         if kept == list {
             return Ok(None);
         }
-        let borrows = |base: &Base| base.devices.iter().any(|device| is_below(device, &dir));
+        let borrows = |base: &Base| {
+            let shown = base.view.iter().map(|view| &view.of);
+            base.devices.iter().chain(shown).any(|path| is_below(path, &dir))
+        };
         if let Some(base) = self.own()?.into_iter().find(borrows) {
             return Ok(Some(Dependent::Base(base.name)));
         }

@@ -3,7 +3,8 @@ use std::{io, path::PathBuf};
 use bstr::BString;
 use format::ObjectId;
 
-use crate::look::LookError;
+use super::Kind;
+use crate::{look::LookError, workspace::backend::Backend};
 
 /// The reason why a base cannot be used, created or removed. Partial results are removed.
 #[derive(Debug, thiserror::Error)]
@@ -28,11 +29,11 @@ pub enum Error {
     Convert { path: BString, source: Box<repo::Error> },
     /// The directory is not writable, and does not contain the base.
     #[error(
-        "'{}' cannot be written and holds no base of tree {tree}; add it where the directory can be \
-         written, or choose another one with --base-dir",
-        .dir.display()
+        "'{}' cannot be written and holds no base of kind {} of tree {tree}; add it where the directory can be \
+         written ('sapwood workspace base add --backend {}'), or choose another one with --base-dir",
+        .dir.display(), .kind.name(), backend_of(*.kind)
     )]
-    ReadOnly { dir: PathBuf, tree: ObjectId, source: io::Error },
+    ReadOnly { dir: PathBuf, kind: Kind, tree: ObjectId, source: io::Error },
     #[error("'{}' holds no base '{name}'; 'sapwood workspace base list' names them", .dir.display())]
     Missing { dir: PathBuf, name: String },
     #[error("the base '{name}' is in use by '{}'", .by.display())]
@@ -66,4 +67,12 @@ pub enum Error {
     Store(#[from] store::Error),
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Returns the name of the backend for which a base of this kind is added.
+fn backend_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Image => Backend::Image.name(),
+        Kind::Directory => Backend::OverlayUser.name(),
+    }
 }

@@ -192,7 +192,12 @@ impl Bases {
     pub fn to_mount(&self, name: &str) -> Result<Base, Error> {
         let base = self.get(name)?;
         let of_device = |device: &'_ PathBuf| device.ancestors().nth(2).map(Path::to_owned);
-        let dirs = base.devices.iter().filter_map(of_device).chain(base.dir.parent().map(Path::to_owned));
+        let shown = base.view.iter().filter_map(|view| match view.of.ends_with("files") {
+            true => view.of.ancestors().nth(2).map(Path::to_owned),
+            false => Some(view.of.clone()),
+        });
+        let dirs = base.devices.iter().filter_map(of_device).chain(shown);
+        let dirs = dirs.chain(base.dir.parent().map(Path::to_owned));
         dirs.filter(|dir| *dir != self.dir).try_for_each(|dir| self.check(&dir))?;
         Ok(base)
     }

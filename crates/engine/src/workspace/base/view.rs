@@ -221,9 +221,10 @@ fn make_stand_ins(index: &mut Index, of: &Path, files: &Path, options: &AddOptio
 }
 
 impl Base {
-    /// Registers a repository as a user of the directory of the base. A failure is ignored: in a
-    /// directory that cannot be written, nothing can be removed either.
+    /// Notes the use of the base, and registers a repository as a user of its directory. A failure
+    /// is ignored: in a directory that cannot be written, nothing can be removed either.
     pub fn note_user(&self, repo: &repo::Repository) {
+        self.note_use();
         if let Some(dir) = self.dir.parent() {
             let _ = Bases::at(dir).register(User::Repository(&repo.real_common_dir()), Default::default());
         }
