@@ -72,7 +72,13 @@ impl Scene {
     }
 
     fn unmount(&self) {
-        assert!(Command::new("umount").arg(self.at("union")).status().expect("it can be run").success());
+        // A process that the last command started may still use it.
+        let unmounted = (0..100).any(|_| {
+            let ended = Command::new("umount").arg(self.at("union")).status().expect("it can be run");
+            std::thread::sleep(std::time::Duration::from_millis(if ended.success() { 0 } else { 50 }));
+            ended.success()
+        });
+        assert!(unmounted, "the union is in use");
     }
 
     fn adopt(&self) -> Run {
