@@ -1,8 +1,9 @@
 //! The remotes of a partial clone that have the omitted objects.
 //!
 //! The remotes are queried in the order of the configuration; the one in the repository's
-//! `extensions.partialClone` comes last. [`CONTENTS_REMOTE`] is left out. The caller of [`crate::Repository::open`] supplies the
-//! fetch, see [`LazyFetch`]. Source: Git's technical notes on partial clones.
+//! `extensions.partialClone` comes last. [`CONTENTS_REMOTE`] is left out. The caller of
+//! [`crate::Repository::open`] supplies the fetch, see [`LazyFetch`]. Source: Git's technical notes
+//! on partial clones.
 
 use std::{
     fmt::Debug,

@@ -53,8 +53,8 @@ pub(crate) trait CleaningWorker: Send {
         Ok(false)
     }
 
-    /// Converts an open file, for a filter that reads it in pieces. Returns false if the path has no
-    /// such filter, and nothing is read.
+    /// Converts an open file, for a filter that reads it in pieces. Returns false if the path has
+    /// no such filter, and nothing is read.
     fn open_file_to_git(
         &mut self,
         _path: &BStr,

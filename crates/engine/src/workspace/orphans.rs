@@ -3,9 +3,9 @@
 //! `rm -rf` of a repository deletes records and upper layers, but neither the mounts of workspaces
 //! nor those of base images. No record names them any more, so they are found in the mount table.
 //!
-//! Promise: no file of a user is deleted. A mount counts as an orphan only if the directory that held
-//! its record is gone, and the disk of that directory is not just away. An upper layer that lies
-//! elsewhere stays.
+//! Promise: no file of a user is deleted. A mount counts as an orphan only if the directory that
+//! held its record is gone, and the disk of that directory is not just away. An upper layer that
+//! lies elsewhere stays.
 
 use std::{
     io,

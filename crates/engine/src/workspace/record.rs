@@ -393,8 +393,8 @@ pub fn is_at(common: &Path, name: &OsStr, dir: &Path) -> Result<bool, Error> {
 /// NUL, and the new one.
 pub const MOVING: &str = "moving";
 
-/// Returns true if the `.git` file of an unmounted workspace at `dir` says that only processes in its
-/// own namespace see its files.
+/// Returns true if the `.git` file of an unmounted workspace at `dir` says that only processes in
+/// its own namespace see its files.
 pub fn is_only_joined(dir: &Path) -> bool {
     let content = by_path::read(&dir.join(".git")).ok().flatten().unwrap_or_default();
     content.find(ONLY_JOINED).is_some()

@@ -43,8 +43,9 @@ impl Retry {
         Retry { retries: options.retries, pause: options.pause, patience: options.patience }
     }
 
-    /// Repeats `attempt` until it succeeds, fails for good, or has failed too often and too long. The pauses
-    /// double; each is shortened by a random part, so that many hosts do not return at once.
+    /// Repeats `attempt` until it succeeds, fails for good, or has failed too often and too long.
+    /// The pauses double; each is shortened by a random part, so that many hosts do not return at
+    /// once.
     pub(super) async fn run<T>(&self, attempt: impl AsyncFn() -> Result<T, Attempt>) -> Result<T, Error> {
         let mut pause = self.pause;
         let mut tried = 0;

@@ -248,7 +248,9 @@ impl ExternalFilters {
                     Err(Broken::Failed) => {
                         messages.push(format!("error: external filter '{command}' failed"));
                         self.failed = true;
-                        running.remove(&command).map(Process::stop);
+                        if let Some(process) = running.remove(&command) {
+                            process.stop();
+                        }
                     }
                     Err(Broken::Fatal(message)) => {
                         running.remove(&command);
@@ -330,8 +332,8 @@ impl Worker {
         Ok(driver.cannot_smudge().then(|| smudge_failed(path, driver).to_string()))
     }
 
-    /// Returns true if the file at `path` passes through a filter that must succeed. As in Git, such
-    /// a filter can read an open file, whose content need not be in memory.
+    /// Returns true if the file at `path` passes through a filter that must succeed. As in Git,
+    /// such a filter can read an open file, whose content need not be in memory.
     pub fn filters_open_file(&mut self, path: &BStr) -> Result<bool, Error> {
         let driver = self.action(path)?.and_then(|action| action.driver);
         let driver = driver.map(|at| &self.shared.drivers[at]);
@@ -413,7 +415,9 @@ impl Worker {
             Ok(Answer::Delayed) | Err(Broken::Failed) => {
                 messages.push(format!("error: external filter '{command}' failed"));
                 // The next file starts a new process.
-                running.remove(command).map(Process::stop);
+                if let Some(process) = running.remove(command) {
+                    process.stop();
+                }
                 Smudged::Unchanged
             }
             Err(Broken::Fatal(message)) => {

@@ -89,8 +89,8 @@ impl Trust {
         self.refuse_undeclared(dir, found)
     }
 
-    /// Like [`Trust::check_dir`] for a directory in which the command makes a new one. Everybody may
-    /// write there if it is sticky.
+    /// Like [`Trust::check_dir`] for a directory in which the command makes a new one. Everybody
+    /// may write there if it is sticky.
     pub fn check_dir_above(&self, dir: &Path) -> Result<(), Error> {
         if self.is_in_repository(dir) {
             return Ok(());

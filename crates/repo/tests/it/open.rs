@@ -1,6 +1,5 @@
 use std::fs;
 
-use bstr::ByteSlice;
 use repo::{Head, OpenOptions, Repository};
 use testkit::{Repo, Sandbox};
 

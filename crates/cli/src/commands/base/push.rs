@@ -69,9 +69,9 @@ pub(super) enum Bundles {
     Unless,
 }
 
-/// Returns the branch that a revision names: the current one for `HEAD`. A detached HEAD, as runners
-/// have it, and other names of a commit name none: then it is the only branch, here or at a remote,
-/// whose tip is the commit.
+/// Returns the branch that a revision names: the current one for `HEAD`. A detached HEAD, as
+/// runners have it, and other names of a commit name none: then it is the only branch, here or at a
+/// remote, whose tip is the commit.
 fn branch_of(site: &Site<'_>, name: &BStr, commit: &ObjectId) -> Result<Option<BString>, Failure> {
     if name == "HEAD" || name == "@" {
         if let Head::Branch { name, .. } = site.repo.head()? {

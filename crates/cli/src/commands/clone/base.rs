@@ -59,7 +59,7 @@ pub(super) struct Source<'a> {
     /// The directory that becomes a workspace.
     workspace: Option<PathBuf>,
     chosen: RefCell<Option<Chosen>>,
-    /// Of remotes that were asked before the chosen one.
+    /// Messages about remotes that were asked before the chosen one.
     failures: RefCell<Failures>,
     tip: OnceCell<ObjectId>,
     failure: RefCell<Option<Failure>>,

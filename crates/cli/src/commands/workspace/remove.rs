@@ -88,7 +88,8 @@ pub(crate) fn remove(
     trust.check_mount_point(&workspace.record.dir)?;
     let worktree = worktree_context.repo.linked_worktree(&workspace.name);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
-    // An unmount by force detaches all mounts inside. Without an unmount, they would stay in the way.
+    // An unmount by force detaches all mounts inside. Without an unmount, they would stay in the
+    // way.
     if force == Force::No || !workspace.record.backend.has_upper() {
         mounts::refuse_mounts_inside(workspace)?;
     }

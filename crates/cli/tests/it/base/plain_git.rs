@@ -1,4 +1,5 @@
-//! Plain Git in a clone that began with a base: its server is never asked for a content of the base.
+//! Plain Git in a clone that began with a base: its server is never asked for a content of the
+//! base.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::PathBuf};
 

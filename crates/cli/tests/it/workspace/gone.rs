@@ -135,7 +135,8 @@ fn gc_unmounts_what_belongs_to_a_deleted_repository() {
         for upper in [false, true] {
             let place = Place::new();
             let repo = place.repo();
-            // The bases are in the repository, on a real disk: the kernel mounts no image from a tmpfs.
+            // The bases are in the repository, on a real disk: the kernel mounts no image from a
+            // tmpfs.
             let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
             let root = root.path().canonicalize().expect("it exists");
             let _mounts = testkit::disk::NoMountsBelow::new(&root);
@@ -176,7 +177,8 @@ fn gc_unmounts_what_belongs_to_a_deleted_repository() {
                 assert_eq!(mounts_below(&root), before, "a dry run changes nothing");
             }
             let said = gc(&[]);
-            // The kernel does not report the layers of a FUSE mount, and a holder unmounts by itself.
+            // The kernel does not report the layers of a FUSE mount, and a holder unmounts by
+            // itself.
             let is_named = upper && matches!(backend, "image" | "overlay");
             assert_eq!(said.contains("uppers/one/upper'"), is_named, "{backend}: {said}");
             assert_eq!(mounts_below(&root), others, "{backend}: {said}");

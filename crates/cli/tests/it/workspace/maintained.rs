@@ -1,5 +1,5 @@
-//! Git's maintenance, which a commit starts in the background, in the current directory: it does not
-//! keep a workspace from being unmounted.
+//! Git's maintenance, which a commit starts in the background, in the current directory: it does
+//! not keep a workspace from being unmounted.
 
 use std::{
     fs,
@@ -10,8 +10,8 @@ use std::{
 use super::create::Place;
 use crate::SAPWOOD;
 
-/// Returns a place in which `git maintenance run --auto` has work to do. It waits until the file `go`
-/// exists in the sandbox, and then gives up.
+/// Returns a place in which `git maintenance run --auto` has work to do. It waits until the file
+/// `go` exists in the sandbox, and then gives up.
 fn place() -> Place {
     let place = Place::new();
     let repo = place.repo();

@@ -1,5 +1,5 @@
-//! Mounts inside a workspace, as containers make them: whatever they show is compared with the index
-//! file by file, by Git and by sapwood, in each mount namespace.
+//! Mounts inside a workspace, as containers make them: whatever they show is compared with the
+//! index file by file, by Git and by sapwood, in each mount namespace.
 
 use std::{fs, path::Path, process::Command};
 
@@ -47,7 +47,8 @@ fn a_mount_is_examined_file_by_file() {
             let fresh = "umask 022; rm -rf ../more; mkdir -p ../more; mount -t tmpfs x ../more; \
                          mkdir ../more/u ../more/w";
             let end = "umount ../more";
-            // `exec` gives each script of this backend the holder's namespace, where the mounts stay.
+            // `exec` gives each script of this backend the holder's namespace, where the mounts
+            // stay.
             let steps = [
                 format!("{fresh}; {mount}"),
                 "echo edited >>a/one; echo edited >>one; echo >a/b/c/untracked 2>/dev/null || :".to_owned(),

@@ -1,5 +1,5 @@
-//! The processes that see the files of a workspace, for a user without root: a clone prefers a backend
-//! that serves every process, and otherwise says how to see the files.
+//! The processes that see the files of a workspace, for a user without root: a clone prefers a
+//! backend that serves every process, and otherwise says how to see the files.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 

@@ -11,8 +11,8 @@ use crate::workspace::base::{Base, Form};
 /// to another user. The error is the reason why there is none. `search` are the directories of
 /// programs.
 ///
-/// A copy-up gives the file of the upper layer the owner of the file below. In a user namespace only
-/// the user's own id is mapped, so the kernel refuses for files of other users. A file without
+/// A copy-up gives the file of the upper layer the owner of the file below. In a user namespace
+/// only the user's own id is mapped, so the kernel refuses for files of other users. A file without
 /// contents that belongs to the user, with its data in a layer of data only, is copied up.
 pub fn form_for(backend: Backend, base: &Base, search: &[PathBuf]) -> Result<Form, String> {
     let files = base.files();

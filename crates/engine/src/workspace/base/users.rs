@@ -135,8 +135,8 @@ impl Bases {
         Ok(users)
     }
 
-    /// Returns the workspaces of `common` and of registered repositories whose base lies in the base
-    /// directory `dir`. The caller holds the lock.
+    /// Returns the workspaces of `common` and of registered repositories whose base lies in the
+    /// base directory `dir`. The caller holds the lock.
     pub(super) fn workspaces_on(&self, dir: &Path, common: &Path) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for common in self.registered("")?.into_iter().chain([common.to_owned()]) {

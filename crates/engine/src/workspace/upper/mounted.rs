@@ -1,6 +1,6 @@
 //! Checks that a worktree is the mount of its workspace: the recorded upper layer on the recorded
-//! lower layers. Otherwise the upper layer does not contain the differences from the index. It does not
-//! contain those below a mount inside the workspace either, so these mount points are returned.
+//! lower layers. Otherwise the upper layer does not contain the differences from the index. It does
+//! not contain those below a mount inside the workspace either, so these mount points are returned.
 
 use std::{
     os::unix::ffi::OsStrExt as _,
