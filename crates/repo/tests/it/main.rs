@@ -1,5 +1,5 @@
 //! Tests of reading repositories, with Git as oracle.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod convert;
 mod filters;

@@ -87,7 +87,7 @@ impl Bring<'_> {
         let importer = match state {
             State::Base(base) => {
                 self.end_dependence()?;
-                return Ok((base, report));
+                return Ok((*base, report));
             }
             State::Contents(importer) => importer,
         };

@@ -71,7 +71,7 @@ pub struct Report {
 /// The state of a base after a pull.
 pub enum State<'b> {
     /// It was there.
-    Base(Base),
+    Base(Box<Base>),
     /// Its contents are here. [`Importer::add_base`] adds it. Holds the lock of the base directory.
     Contents(Box<Importer<'b>>),
 }
@@ -126,7 +126,7 @@ pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) 
     let Some(index) = index else {
         pulled::forget_unused(context);
         (report.requests, report.bytes) = stock.requests.get();
-        let state = State::Base(there.expect("without it, contents are needed"));
+        let state = State::Base(Box::new(there.expect("without it, contents are needed")));
         return Ok(Pulled { manifest, lease, state, report });
     };
     let (common, hash) = (context.repo.real_common_dir(), context.repo.hash());

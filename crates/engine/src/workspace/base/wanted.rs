@@ -66,10 +66,10 @@ impl<'r> Wanted<'r> {
             deciding.extend([key, value]);
         }
         deciding.push("attributes".into());
-        deciding.extend(repo::convert::outside_attributes(repo)?.into_iter().map(BString::from));
+        deciding.extend(repo::convert::outside_attributes(repo)?);
         deciding.push("replaced".into());
         deciding.extend(repo.replacements()?.iter().map(|(one, other)| format!("{one} {other}").into()));
-        deciding.push(sparse.map_or_else(|| "all".into(), |patterns| patterns.to_file().into()));
+        deciding.push(sparse.map_or_else(|| "all".into(), |patterns| patterns.to_file()));
         let name_with = |owner: &[BString]| {
             let first = [VERSION.into(), kind.name().into(), tree.to_string().into()];
             hash_of(first.iter().chain(owner).chain(&deciding).map(|part| part.as_bstr()))

@@ -121,7 +121,7 @@ impl Host {
                 ..place::add_options()
             };
             let base = match pulled.state {
-                State::Base(base) => base,
+                State::Base(base) => *base,
                 State::Contents(importer) => importer.add_base(&wanted, &add, &mut Vec::new())?,
             };
             Ok((base, pulled.report))
