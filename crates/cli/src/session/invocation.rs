@@ -262,7 +262,7 @@ impl Invocation {
             paginate: self.paginate,
             verbose: self.verbose,
             profile: self.profile.clone(),
-            interrupt: self.interrupt.clone(),
+            interrupt: self.interrupt,
             git: self.git.clone(),
             opened: Cell::new(None),
             outside_config: Cell::new(None),

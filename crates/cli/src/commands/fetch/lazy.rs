@@ -35,7 +35,7 @@ pub(crate) struct Fetcher {
 impl Fetcher {
     /// Returns the fetcher for a run.
     pub(crate) fn of(run: &Invocation) -> Fetcher {
-        Fetcher { program: run.program, interrupt: run.interrupt.clone() }
+        Fetcher { program: run.program, interrupt: run.interrupt }
     }
 
     /// Returns an invocation of `fetch` in the repository of `open`.
@@ -52,7 +52,7 @@ impl Fetcher {
             paginate: false,
             verbose: false,
             profile: Profile::Off,
-            interrupt: self.interrupt.clone(),
+            interrupt: self.interrupt,
             git: None,
             opened: Cell::new(None),
             outside_config: Cell::new(None),

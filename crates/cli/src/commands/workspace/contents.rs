@@ -65,12 +65,12 @@ fn wanted_settings() -> Result<Vec<(String, BString)>, Failure> {
     let program = quote(mounts::this_program()?.as_os_str());
     let of_remote = |name: &str| format!("remote.{CONTENTS_REMOTE}.{name}");
     Ok(vec![
-        (of_remote("url"), text!(CONTENTS_REMOTE, "::").into()),
-        (of_remote("fetch"), text!("+refs/heads/*:refs/remotes/", CONTENTS_REMOTE, "/*").into()),
+        (of_remote("url"), text!(CONTENTS_REMOTE, "::")),
+        (of_remote("fetch"), text!("+refs/heads/*:refs/remotes/", CONTENTS_REMOTE, "/*")),
         (of_remote("promisor"), "true".into()),
         (of_remote("partialclonefilter"), "blob:none".into()),
         (of_remote("skipFetchAll"), "true".into()),
-        (format!("alias.remote-{CONTENTS_REMOTE}"), text!("!", program, " workspace ", SERVE).into()),
+        (format!("alias.remote-{CONTENTS_REMOTE}"), text!("!", program, " workspace ", SERVE)),
     ])
 }
 

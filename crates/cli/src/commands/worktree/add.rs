@@ -604,7 +604,7 @@ impl Add<'_> {
             paginate: false,
             verbose: outer.verbose,
             profile: outer.profile.clone(),
-            interrupt: outer.interrupt.clone(),
+            interrupt: outer.interrupt,
             git: outer.git.clone(),
             opened: Default::default(),
             outside_config: Default::default(),

@@ -24,12 +24,12 @@ pub(super) fn is_own_command(command: &BStr) -> bool {
 ///
 /// `has_tracked` returns true if the index has entries below a directory. `repository` has the
 /// client's settings. Without it, any file may have changed.
-pub(crate) fn query<'r>(
+pub(crate) fn query(
     layer: Layer,
     top: &Path,
     token: &BStr,
     client: MonitorClient,
-    repository: Option<&'r Repository>,
+    repository: Option<&Repository>,
     has_tracked: impl FnMut(&BStr) -> bool,
 ) -> Result<Response, upper::Error> {
     let Some(rules) = repository.and_then(|repo| StatRules::of(repo).ok()) else {

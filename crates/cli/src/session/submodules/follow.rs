@@ -232,7 +232,7 @@ impl<'a> Submodules<'a> {
             paginate: false,
             verbose: self.run.verbose,
             profile: Profile::Off,
-            interrupt: self.run.interrupt.clone(),
+            interrupt: self.run.interrupt,
             git: self.run.git.clone(),
             opened: Cell::new(None),
             outside_config: Cell::new(None),

@@ -74,7 +74,7 @@ impl Shared {
         assert_eq!(run.code, 0, "{}", run.stderr);
         let program = format!("#!/bin/sh\ntouch '{}'\n", self.path("pwned").display());
         for name in ["post-checkout", "post-index-change", "reference-transaction", "pre-commit"] {
-            evil.write_executable(&format!(".git/hooks/{name}"), &program);
+            evil.write_executable(format!(".git/hooks/{name}"), &program);
         }
         evil.write_executable("program", &program);
         let program = evil.join("program");
