@@ -251,6 +251,58 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Makes a repository of another user, who shares the bases of the first one. Returns false if
+    /// the contender shares no base.
+    pub(super) fn clone_for_other(&self, tree: &Tree) -> Result<bool, Error> {
+        let Some(id) = self.other_id() else { return Ok(false) };
+        let repo = self.other_repo();
+        self.clone_to(&tree.packed, &repo)?;
+        let work = self.text("other-work");
+        must(Path::new("mkdir"), &[&work], Path::new("/"))?;
+        let repo = repo.display().to_string();
+        must(Path::new("chown"), &["-R", id, &repo, &work], Path::new("/"))?;
+        Ok(true)
+    }
+
+    fn other_repo(&self) -> PathBuf {
+        self.volume.path().join("other")
+    }
+
+    /// Returns the user id of the other user. Backends that mount need root, with another umask.
+    fn other_id(&self) -> Option<&'static str> {
+        match self.contender {
+            Contender::Sapwood(Backend::Image | Backend::Overlay) => Some("0"),
+            Contender::Sapwood(Backend::OverlayUser) => Some("54321"),
+            _ => None,
+        }
+    }
+
+    /// Returns the command by which the other user runs `sapwood workspace`.
+    fn by_other(&self, args: &[&str]) -> Invocation {
+        let id = self.other_id().unwrap_or("0");
+        let sapwood = self.sapwood.display().to_string();
+        let (user, group) = (format!("--reuid={id}"), format!("--regid={id}"));
+        let script = "umask 077; exec \"$@\"";
+        let before =
+            [user.as_str(), group.as_str(), "--clear-groups", "sh", "-c", script, "sh", sapwood.as_str()];
+        Invocation::new(
+            Path::new("setpriv"),
+            &[&before[..], &["workspace"], args].concat(),
+            &self.other_repo(),
+        )
+    }
+
+    /// Returns the commands by which the other user creates a worktree on the base of the first
+    /// user, and removes it.
+    pub(super) fn life_for_other(&self, name: &str) -> Option<[Invocation; 2]> {
+        let Contender::Sapwood(backend) = self.contender else { return None };
+        let bases = self.repo.join(".git/sapwood/bases").display().to_string();
+        let dir = self.volume.path().join("other-work").join(name).display().to_string();
+        let create = ["create", name, NEW, "--detach", "--dir", &dir, "--base-dir", &bases];
+        let create = self.by_other(&[&create[..], &["--backend", backend.name()]].concat());
+        Some([create, self.by_other(&["remove", name])])
+    }
+
     /// Waits until sapwood has deleted the removed files, which happens in the background.
     pub(super) fn settle(&self) {
         let trash = self.repo.join(".git/sapwood/trash");

@@ -38,10 +38,12 @@ pub(crate) enum Step {
     Remove,
     /// Fifty worktrees.
     Many,
+    /// Worktrees of another user, or of root with another umask, on the same base.
+    Share,
 }
 
 impl Step {
-    pub(super) const ALL: [Step; 9] = [
+    pub(super) const ALL: [Step; 10] = [
         Step::Bases,
         Step::Status,
         Step::Grep,
@@ -51,6 +53,7 @@ impl Step {
         Step::Build,
         Step::Remove,
         Step::Many,
+        Step::Share,
     ];
 }
 
@@ -132,6 +135,9 @@ impl<'a> Script<'a> {
         }
         if many && self.place.contender.is_cheap() {
             self.many()?;
+        }
+        if does(Step::Share) {
+            self.share()?;
         }
         Ok(())
     }
@@ -398,6 +404,23 @@ impl<'a> Script<'a> {
                 }
             }
             self.take(&format!("remove-{MANY}{word}"), self.place.all(&remove, how))?;
+        }
+        Ok(())
+    }
+
+    /// Creates two worktrees of another user. The first also writes the metadata that this user
+    /// needs; its bytes on disk show that no content is written.
+    fn share(&mut self) -> Result<(), Error> {
+        if !self.place.clone_for_other(self.tree)? {
+            return Ok(());
+        }
+        for (case, name) in [("create-other-first", "other-1"), ("create-other", "other-2")] {
+            let Some([create, _]) = self.place.life_for_other(name) else { return Ok(()) };
+            self.take(case, create)?;
+        }
+        for name in ["other-1", "other-2"] {
+            let Some([_, remove]) = self.place.life_for_other(name) else { return Ok(()) };
+            self.take("remove-other-user", remove)?;
         }
         Ok(())
     }
