@@ -32,7 +32,7 @@ pub(crate) fn pass_settings(run: &Invocation, command: &mut Command) {
 /// Returns a command that runs this program as `sapwood`, without the repository of this run.
 pub(crate) fn as_sapwood(run: &Invocation) -> Command {
     let mut command = in_submodule(run, &run.cwd);
-    command.arg0("sapwood");
+    command.arg0("sapwood").env_remove("GIT_DIR");
     command
 }
 
