@@ -149,7 +149,7 @@ const LINES: &[&[&str]] = &[
     &["workspace", "base", "gc"],
     &["workspace", "base", "prune"],
     &["workspace", "changes", "2", "x"],
-    &["base", "push", "file:///nowhere", "HEAD"],
+    &["base", "push", "file:///nowhere/at/all", "HEAD"],
     &["status"],
     &["switch", "w"],
     &["add", "."],
@@ -466,12 +466,13 @@ fn a_mirror_of_another_user_is_refused() {
     evil.git(&["-c", "safe.directory=*", "config", "sapwood.baseMirror", "true"]);
     evil.git(&["-c", "safe.directory=*", "config", "remote.origin.url", "ssh://nowhere.invalid/x"]);
     give_to_ordinary_user(&evil.path);
-    let line = ["base", "mirror", "--once", "--dir", "../../evil/.git", "file:///nowhere"];
+    let line = ["base", "mirror", "--once", "--dir", "../../evil/.git", "file:///nowhere/at/all"];
     let run = shared.run("shared/mine/repo", &line);
     assert!(run.code == 128 && run.stderr.contains_str("detected dubious ownership"), "{}", run.stderr);
     let lock = shared.path("shared/m.mirror-lock");
     symlink(shared.path("made"), &lock).expect("made");
-    let line = ["base", "mirror", "--once", "--dir", "../../m", "file:///nowhere", "file:///nothing"];
+    let line =
+        ["base", "mirror", "--once", "--dir", "../../m", "file:///nowhere/at/all", "file:///nothing/at/all"];
     assert_ne!(shared.run("shared/mine/repo", &line).code, 0);
     assert!(!shared.path("made").exists(), "a lock was made where a link leads");
 }
