@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::profile::{Phase, retried};
+use crate::profile::{Phase, call};
 
 /// A watch on one directory (`inotify(7)`). It does not prevent the removal of the directory.
 #[derive(Debug)]
@@ -18,25 +18,28 @@ impl Watch {
     /// Watches for entries that appear, disappear or are replaced, and for the removal of the
     /// directory itself.
     pub fn new(dir: &Path) -> io::Result<Watch> {
-        let watch = retried(Phase::Other, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))?;
+        let watch = call(Phase::Other, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))?;
         let changes = WatchFlags::CREATE
             | WatchFlags::DELETE
             | WatchFlags::MOVE
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR;
-        retried(Phase::Other, || inotify::add_watch(&watch, dir, changes))?;
+        call(Phase::Other, || inotify::add_watch(&watch, dir, changes))?;
         Ok(Watch(watch))
     }
 
-    /// Waits for a change since the last call, at most `wait`.
+    /// Waits for a change since the last call, at most `wait`. A signal ends the wait, too.
     pub fn wait(&mut self, wait: Duration) -> io::Result<()> {
         let limit = Timespec {
             tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: wait.subsec_nanos().into(),
         };
         let mut awaited = [PollFd::new(&self.0, PollFlags::IN)];
-        retried(Phase::Wait, || poll(&mut awaited, Some(&limit)))?;
+        match call(Phase::Wait, || poll(&mut awaited, Some(&limit))) {
+            Err(Errno::INTR) => return Ok(()),
+            ended => ended?,
+        };
         let mut buffer = [MaybeUninit::<u8>::uninit(); 4096];
         let mut changes = inotify::Reader::new(&self.0, &mut buffer);
         loop {

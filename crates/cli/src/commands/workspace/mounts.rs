@@ -134,7 +134,7 @@ where
             Err(error) => error,
         };
         let process = match busy(&error) {
-            Some(backend::Error::Busy { processes, .. }) if processes.iter().all(Process::is_maintenance) => {
+            Some(backend::Error::Busy { processes, .. }) if processes.iter().all(Process::ends_by_itself) => {
                 processes.first()
             }
             _ => None,

@@ -187,9 +187,11 @@ impl Process {
     }
 
     /// Returns true if this is Git's maintenance or garbage collection, or a program that it runs.
-    pub fn is_maintenance(&self) -> bool {
+    /// Also returns true for a process that has ended since it was found.
+    pub fn ends_by_itself(&self) -> bool {
         let lines = sys::namespace::command_lines_up_from(self.pid);
-        lines.iter().any(|words| is_maintenance(words))
+        let has_ended = lines.first().is_none_or(|words| words.iter().all(Vec::is_empty));
+        has_ended || lines.iter().any(|words| is_maintenance(words))
     }
 }
 

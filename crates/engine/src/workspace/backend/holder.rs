@@ -126,7 +126,8 @@ fn wait(layers: &Layers, mut watch: Watch, mut lock: sys::File) -> Result<(), Er
     let request = layers.site.state.join(REQUEST);
     loop {
         watch.wait(LOOK).map_err(Error::io("watch", &layers.site.state))?;
-        if Marker::read(&layers.site.state).and_then(|marker| marker.holder) != Some(current) {
+        let is_current = Marker::read(&layers.site.state).and_then(|marker| marker.holder) == Some(current);
+        if !is_current || sys::interrupt::is_raised() {
             return Ok(());
         }
         // A rebase has replaced the upper layer.
