@@ -242,7 +242,12 @@ mod tests {
         let process = Process::of(child.id()).expect("readable").expect("it runs");
         assert!(process.start >= current.start);
         assert_eq!(process.mount_namespace(), MountNamespace::current());
-        let lines = command_lines_up_from(process.pid);
+        // The kernel may still be loading the program.
+        let loaded = (0..1000).map(|_| command_lines_up_from(process.pid)).find(|lines| {
+            std::thread::sleep(Duration::from_millis(1));
+            lines[0] != [b""]
+        });
+        let lines = loaded.expect("it is loaded");
         assert_eq!(lines[0], [b"sleep".to_vec(), b"100".to_vec()]);
         assert!(lines.len() > 1, "this process is its parent");
         assert!(process_ids().expect("listed").contains(&process.pid));

@@ -65,7 +65,7 @@ fn flushes_do_not_grow_with_the_number_of_objects() {
         ("a pack", recording(), PackOnAdd::Auto, 500, 3, 1),
         ("a larger pack", recording(), PackOnAdd::Auto, 2000, 3, 1),
         ("loose objects", recording(), PackOnAdd::Auto, 5, 5, few + 1),
-        ("a batch", batch, PackOnAdd::Auto, 500, 1, directories(0..500) + 1),
+        ("a batch", batch, PackOnAdd::Auto, 500, 3, 1),
         ("a batch of few", batch, PackOnAdd::Auto, 5, 1, few + 1),
         ("none", explicit("none", Method::Fsync), PackOnAdd::Auto, 500, 0, 0),
         ("the default of Git", explicit("", Method::Fsync), PackOnAdd::Never, 5, 0, 0),

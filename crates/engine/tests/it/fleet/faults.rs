@@ -95,8 +95,8 @@ fn an_interrupted_transfer_keeps_what_it_brought() {
     // Small segments, so that some are sent before the last report.
     for stop in [1, 2] {
         let reports = AtomicUsize::new(0);
-        let progress = |_: Progress| {
-            if reports.fetch_add(1, Ordering::Relaxed) + 1 == stop {
+        let progress = |progress: Progress| {
+            if progress.done > 0 && reports.fetch_add(1, Ordering::Relaxed) + 1 == stop {
                 let is_sent = || stop == 1 || data(&remote).len() >= 2;
                 let waits = (0..600).take_while(|_| !is_sent());
                 waits.for_each(|_| std::thread::sleep(Duration::from_millis(100)));
@@ -119,8 +119,8 @@ fn an_interrupted_transfer_keeps_what_it_brought() {
     );
     let host = Host { connections: 1, ..Host::new(&sandbox, "host") };
     let (reports, stop) = (AtomicUsize::new(0), 12);
-    let progress = |_: Progress| {
-        if reports.fetch_add(1, Ordering::Relaxed) == stop {
+    let progress = |progress: Progress| {
+        if progress.done > 0 && reports.fetch_add(1, Ordering::Relaxed) == stop {
             host.interrupt.store(true, Ordering::Relaxed);
         }
     };
