@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    ops::Range,
     os::fd::{AsFd, AsRawFd, IntoRawFd},
 };
 
@@ -65,6 +66,20 @@ pub fn request_writeback(file: &File) -> io::Result<()> {
     }
 }
 
+/// Runs `sync_file_range` without waiting for the disk: the kernel begins to write the pages of the
+/// range. The call waits while the queue of the disk is full. It makes nothing durable.
+pub fn start_writeback(file: &File, range: Range<u64>) -> io::Result<()> {
+    let number = |number: u64| libc::off64_t::try_from(number).map_err(|_| io::ErrorKind::InvalidInput);
+    let (start, length) = (number(range.start)?, number(range.end.saturating_sub(range.start))?);
+    let descriptor = file.as_fd().as_raw_fd();
+    let write = libc::SYNC_FILE_RANGE_WRITE;
+    // SAFETY: the call takes no pointers, and the descriptor stays open while `file` is borrowed.
+    match call(Phase::Sync, || unsafe { libc::sync_file_range(descriptor, start, length, write) }) {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +89,7 @@ mod tests {
     fn each_method_succeeds_on_a_regular_file() {
         let mut file = File::from(tempfile::tempfile().expect("a file for tests"));
         file.write_all(b"content").expect("written");
+        start_writeback(&file, 0..7).expect("begun");
         request_writeback(&file).expect("written back");
         sync_data(&file).expect("synced");
         sync_file(&file).expect("synced");

@@ -2,6 +2,7 @@
 //!
 //! - [`base`]: the bases, each a read-only tree of files as an image or a directory, with its
 //!   index;
+//! - `boot`: the boot of the machine, for what is not on the disk yet;
 //! - [`record`]: the stored facts about the workspaces of a repository, and their locks;
 //! - [`backend`]: the ways to combine a base and an upper layer: mounting and unmounting;
 //! - [`remove`]: the removal of files and state;
@@ -15,6 +16,7 @@
 
 pub mod backend;
 pub mod base;
+mod boot;
 pub mod frozen;
 pub mod orphans;
 pub mod rebase;

@@ -7,5 +7,6 @@ mod execute;
 mod fleet;
 mod floors;
 mod importing;
+mod lost;
 mod place;
 mod renames;

@@ -8,7 +8,7 @@ use std::{
 use bstr::ByteSlice as _;
 use engine::{
     crew::Workers,
-    workspace::base::{AddOptions, Base, Bases, Error, Wanted},
+    workspace::base::{AddOptions, Base, Bases, Error, Persist, Wanted},
 };
 use format::{HashKind, ObjectId};
 use store::{Fsync, SharedRepository};
@@ -55,6 +55,7 @@ pub(crate) fn add_options() -> AddOptions<'static> {
         metadata: repo::convert::Metadata::default(),
         fsync: &UNSYNCED,
         shared: SharedRepository::Umask,
+        persist: Persist::Now,
     }
 }
 

@@ -178,6 +178,7 @@ fn layers(root: &Path) -> Layers {
         contents: None,
         owner: None,
         view: None,
+        pending: None,
     };
     let at = |name: &str| root.join(name);
     let durability = if at("volatile").exists() { Durability::Volatile } else { Durability::Synced };

@@ -54,6 +54,12 @@ impl Driver {
         }
     }
 
+    /// Returns true if the driver is that of Git LFS, as `git lfs install` configures it.
+    pub(super) fn is_lfs(&self) -> bool {
+        let command = if self.process.is_empty() { &self.smudge } else { &self.process };
+        self.name == "lfs" && command.starts_with(b"git-lfs ") && !command.contains_str("--skip")
+    }
+
     fn cannot_smudge(&self) -> bool {
         self.required && self.smudge.is_empty() && self.process.is_empty()
     }
@@ -303,6 +309,11 @@ impl Worker {
     pub(super) fn smudge(&mut self, job: &Job<'_>, content: &[u8]) -> Result<Smudged, Error> {
         let shared = std::sync::Arc::clone(&self.shared);
         let driver = &shared.drivers[job.driver];
+        if driver.is_lfs()
+            && let Some(object) = shared.lfs.as_ref().and_then(|store| store.read(content))
+        {
+            return Ok(Smudged::Ready(object));
+        }
         let smudged = if !driver.process.is_empty() {
             let mut header = vec!["command=smudge".into(), line("pathname=", job.path)];
             let Metadata { reference, treeish } = &shared.metadata;

@@ -13,6 +13,7 @@ mod arriving;
 pub(crate) mod attributes;
 pub(crate) mod encoding;
 mod filter;
+mod lfs;
 mod process;
 mod shared;
 mod storing;

@@ -18,6 +18,7 @@ use super::{
     attributes::{CRLF, ENCODING, EOL, FILTER, File, IDENT, Names, RawFile, State, TEXT, Values},
     encoding,
     filter::{self, Driver, Metadata},
+    lfs,
     storing::Storing,
     text::LineEnds,
 };
@@ -59,6 +60,7 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) drivers: Vec<Driver>,
     pub(super) filters: filter::Environment,
+    pub(super) lfs: Option<lfs::Store>,
     pub(super) metadata: Metadata,
     /// The index, when comparing. Conversions that depend on a guess look at its blobs.
     pub(super) index: Option<Index>,
@@ -206,6 +208,7 @@ impl Shared {
         };
         let settings = Settings::of(repo)?;
         let keeps_index = direction == Direction::Compare;
+        let drivers = filter::drivers(repo)?;
         Ok(Shared {
             objects: Arc::clone(&repo.objects),
             hash: repo.hash(),
@@ -217,7 +220,8 @@ impl Shared {
             indexed: indexed(repo, index)?,
             arrived: None,
             settings,
-            drivers: filter::drivers(repo)?,
+            lfs: lfs::Store::of(repo, &drivers, index)?,
+            drivers,
             filters: filter::Environment::of(repo),
             metadata: Metadata::default(),
             index: keeps_index.then(|| index.entries_only()),

@@ -10,7 +10,7 @@ use engine::{
         pull::{self, Pulled, Report, State},
         records::Read,
     },
-    workspace::base::{Base, Bases, Dependent, Kind, Owner, Wanted},
+    workspace::base::{Base, Bases, Dependent, Kind, Owner, Persist, Wanted},
 };
 use format::ObjectId;
 use remote::Remote;
@@ -94,7 +94,7 @@ impl Bring<'_> {
         // The boundary of the history may have moved.
         let repo = repo.open_again()?;
         let wanted = Wanted::new(&repo, manifest.tree, kind, owner, None)?;
-        let base = build_base(run, settings, commit, self.is_visible, |options, messages| {
+        let base = build_base(run, settings, commit, self.is_visible, Persist::Now, |options, messages| {
             importer.add_base(&wanted, options, messages)
         })?;
         self.end_dependence()?;

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     fleet::push::{self, Report},
-    workspace::base::{Bases, Kind},
+    workspace::base::{Bases, Kind, Persist},
 };
 use format::{ObjectId, fleet::frame};
 use remote::{Address, Remote};
@@ -20,7 +20,10 @@ use super::{
     site::{Config, Site, commit_in, take_address},
 };
 use crate::{
-    commands::workspace::{context::print_json, maker::add_base},
+    commands::workspace::{
+        context::print_json,
+        maker::{self, add_base},
+    },
     session::invocation::Invocation,
     term::{
         console::{self, text},
@@ -129,7 +132,8 @@ pub(super) fn push(
         // The directory may belong to another user, who then gets no base, only verified files.
         match Bases::trusted(&dir.join("bases"), repo.trust()) {
             Ok(bases) => {
-                add_base(run, repo, settings, &bases, commit, Kind::Image, None, quiet)?;
+                let (visible, persist) = (maker::shows(request.progress, quiet), Persist::Now);
+                add_base(run, repo, settings, &bases, commit, Kind::Image, None, visible, persist)?;
             }
             Err(error) => console::warning(format!("{error}\nUntil then no base is added there")),
         }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
     backend::Backend,
-    base::{Act, Base, Kind, Owner, Verified, Wanted},
+    base::{Act, Base, Flaw, Kind, Owner, Persist, Verified, Wanted},
 };
 use repo::{OpenOptions, Repository};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     context::{self, Context, json_path},
     create::wanted_backend,
-    maker::{add_base, build_base, patterns_of},
+    maker::{add_base, build_base, patterns_of, shows},
     mounts,
     request::{BASE, Request},
 };
@@ -64,7 +64,7 @@ fn add(context: &Context<'_>, request: &Request, commits: &[BString]) -> Result<
     for name in commits {
         let commit = context.repo.peel_to_commit(context.repo.rev_parse(name.as_bstr())?)?;
         let commit = commit.ok_or_else(|| Failure::fatal(text!("'", name, "' is not a commit")))?;
-        let quiet = request.quiet || request.json;
+        let is_visible = shows(request.progress, request.quiet || request.json);
         let patterns = patterns.as_ref();
         added.push(add_base(
             context.run,
@@ -74,7 +74,8 @@ fn add(context: &Context<'_>, request: &Request, commits: &[BString]) -> Result<
             commit,
             kind,
             patterns,
-            quiet,
+            is_visible,
+            Persist::Now,
         )?);
     }
     print(request, &added);
@@ -127,8 +128,9 @@ fn add_from(
     let repo = &context.repo;
     let wanted = Wanted::new(repo, repo.tree_of(id)?, Kind::Directory, Owner::of_process(), None)?;
     let bases = context.bases(request.base_dir.as_ref())?;
-    let added =
-        build_base(run, &context.settings, id, false, |options, _| bases.add_from(&wanted, &dir, options))?;
+    let added = build_base(run, &context.settings, id, false, Persist::Now, |options, _| {
+        bases.add_from(&wanted, &dir, options)
+    })?;
     print(request, &[added]);
     Ok(0)
 }
@@ -149,7 +151,15 @@ fn verify(context: &Context<'_>, request: &Request, names: &[BString]) -> Result
     for base in &chosen {
         // A base of another repository is compared without its objects.
         let repo = context.repo.objects().contains(&base.tree).then_some(&context.repo);
-        reports.push((base, base.verify(repo, sys::cores())?));
+        let verified = match base.verify(repo, sys::cores()) {
+            // It is built again before it is used.
+            Err(error) if base.is_lost() => {
+                let flaw = Flaw { path: BString::default(), what: error.to_string() };
+                Verified { flaws: vec![flaw], ..Verified::default() }
+            }
+            verified => verified?,
+        };
+        reports.push((base, verified));
     }
     let is_sound = reports.iter().all(|(_, verified)| verified.flaws.is_empty());
     if request.json {

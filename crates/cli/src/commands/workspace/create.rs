@@ -141,6 +141,7 @@ fn create(
         frozen: with::paths(request)?,
         durability: if request.volatile { Durability::Volatile } else { Durability::Synced },
         quiet: request.quiet || request.json,
+        progress: request.progress,
     };
     let maker = Maker::new(context.run, options);
     let added = worktree_context::Request {

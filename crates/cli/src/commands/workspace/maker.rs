@@ -11,6 +11,7 @@ use std::{
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -18,16 +19,17 @@ use engine::{
     sparse::{self, Patterns},
     workspace::{
         backend::{self, Backend, Place, Visibility},
-        base::{self, AddOptions, Base, Bases, Kind, Monitor, Owner, Wanted},
+        base::{self, AddOptions, Base, Bases, Kind, Monitor, Owner, Persist, Wanted},
         record::{self, BaseRef, Durability, Record, Workspace},
     },
     worktree::admin::{self, Admin},
 };
 use format::{ObjectId, config::Edit};
 use repo::{Repository, convert::Metadata, objects};
+use store::Fsync;
 use sys::{File, by_path};
 
-use super::{contents, context, mounts, supply::Supply};
+use super::{contents, context, durable, mounts, supply::Supply};
 use crate::{
     session::{invocation::Invocation, settings::Settings, worktree_config},
     term::{
@@ -58,6 +60,8 @@ pub(crate) struct WorkspaceOptions {
     pub(crate) durability: Durability,
     /// Print no progress.
     pub(crate) quiet: bool,
+    /// `--[no-]progress`
+    pub(crate) progress: Option<bool>,
 }
 
 /// Creates one workspace.
@@ -134,8 +138,9 @@ impl<'a> Maker<'a> {
             Backend::Copy => (backend, None),
             _ => {
                 let dirs = vec![bases.clone()];
-                let (quiet, patterns) = (options.quiet, patterns.as_deref());
-                let supply = Supply { run: self.run, repo, settings, commit, patterns, quiet, dirs };
+                let is_visible = shows(options.progress, options.quiet);
+                let patterns = patterns.as_deref();
+                let supply = Supply { run: self.run, repo, settings, commit, patterns, is_visible, dirs };
                 let (backend, base) = supply.provide(backend, || self.alternatives(&place))?;
                 refuse_elsewhere(&base, backend)?;
                 (backend, Some(base))
@@ -236,7 +241,7 @@ pub(super) fn patterns_of(repo: &Repository, dirs: &[BString]) -> Result<Pattern
     Ok(Patterns::of_cone(cone))
 }
 
-/// Adds the base of a commit, if it is missing. Shows progress on a terminal.
+/// Adds the base of a commit, if it is missing.
 #[expect(clippy::too_many_arguments, reason = "the parts of a base have no common owner")]
 pub(crate) fn add_base(
     run: &Invocation,
@@ -246,15 +251,23 @@ pub(crate) fn add_base(
     commit: ObjectId,
     kind: Kind,
     patterns: Option<&Patterns>,
-    quiet: bool,
+    is_visible: bool,
+    persist: Persist,
 ) -> Result<Base, Failure> {
     let wanted = Wanted::new(repo, repo.tree_of(commit)?, kind, Owner::of_process(), patterns)?;
-    if let Some(base) = bases.find(&wanted)? {
-        return Ok(base);
-    }
-    let is_visible = progress::has_terminal() && !quiet;
-    build_base(run, settings, commit, is_visible, |options, messages| bases.add(&wanted, options, messages))
+    build_base(run, settings, commit, is_visible, persist, |options, messages| {
+        bases.add(&wanted, options, messages)
+    })
 }
+
+/// Returns true if progress is shown, with the option `--[no-]progress` and with `--quiet`.
+pub(crate) fn shows(option: Option<bool>, quiet: bool) -> bool {
+    option.unwrap_or_else(|| progress::has_terminal()) && !quiet
+}
+
+/// The delay before the progress of a base: a user who expects a workspace in milliseconds should
+/// know soon why this one takes longer.
+const SOON: Duration = Duration::from_millis(300);
 
 /// Builds the base of a commit by `add`, with progress and messages.
 pub(crate) fn build_base(
@@ -262,9 +275,11 @@ pub(crate) fn build_base(
     settings: &Settings,
     commit: ObjectId,
     is_visible: bool,
+    persist: Persist,
     add: impl FnOnce(&AddOptions<'_>, &mut Vec<String>) -> Result<Base, base::Error>,
 ) -> Result<Base, Failure> {
-    let progress = Progress::new("Adding base", is_visible, settings.progress_delay);
+    let delay = if run.variable("GIT_PROGRESS_DELAY").is_some() { settings.progress_delay } else { SOON };
+    let progress = Progress::new("Adding base", is_visible, delay);
     let options = AddOptions {
         workers: settings.workers,
         interrupt: run.interrupt.flag(),
@@ -273,9 +288,11 @@ pub(crate) fn build_base(
         metadata: Metadata { reference: None, treeish: Some(commit) },
         fsync: &settings.fsync,
         shared: settings.locks.shared,
+        persist,
     };
     let mut messages = Vec::new();
     let added = add(&options, &mut messages);
+    progress.abandon();
     messages.iter().for_each(console::eprint_line);
     run.interrupt.check()?;
     Ok(added?)
@@ -338,8 +355,11 @@ impl NewWorkspace<'_> {
             durability: self.durability,
             activity: record::Activity::Active,
         };
-        let (shared, fsync) = (self.settings.locks.shared, &self.settings.fsync);
-        let workspace = record::create(&self.common, &admin.id, record, shared, fsync)?;
+        // A sync here would wait for the contents of the base: a journal writes data in order.
+        let is_pending = self.base.as_ref().is_some_and(|base| base.pending.is_some());
+        let fsync = Fsync { disabled: self.settings.fsync.disabled || is_pending, ..self.settings.fsync };
+        let shared = self.settings.locks.shared;
+        let workspace = record::create(&self.common, &admin.id, record, shared, &fsync)?;
         let workspace = self.workspace.get_or_init(|| workspace);
         if !self.backend.has_upper() {
             if let (Backend::Btrfs, Some(base)) = (self.backend, &self.base) {
@@ -388,6 +408,9 @@ impl NewWorkspace<'_> {
         }
         if self.backend == Backend::Reflink {
             backend::copy(base, &admin.dir, &self.top, sys::cores(), &self.settings.fsync)?;
+        }
+        if !self.backend.has_upper() {
+            durable::harden_in_background(base, &workspace.state);
         }
         Ok(0)
     }

@@ -10,6 +10,7 @@ pub(crate) mod contents;
 pub(crate) mod context;
 pub(crate) mod create;
 mod doctor;
+mod durable;
 mod exec;
 mod freeze;
 pub(crate) mod gc;
@@ -153,6 +154,7 @@ const SUBCOMMANDS: &[Command] = &[
     },
     Command { name: "workspace changes", group: Group::Internal, run: changes::run, ..SUBCOMMAND },
     Command { name: "workspace serve-contents", group: Group::Internal, run: contents::run, ..SUBCOMMAND },
+    Command { name: "workspace harden-base", group: Group::Internal, run: durable::harden, ..SUBCOMMAND },
     Command { name: "workspace hold", group: Group::Internal, run: mounts::hold, ..SUBCOMMAND },
     Command {
         name: "workspace base",

@@ -17,7 +17,7 @@ use engine::workspace::{
 use repo::Trust;
 use sys::by_path;
 
-use super::{context, maker};
+use super::{context, durable, maker};
 use crate::{
     session::invocation::Invocation,
     term::{
@@ -51,11 +51,13 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
     let trust = Trust::of(run.outside(), common);
     workspace.check(&trust)?;
     trust.check_mount_point(&workspace.record.dir)?;
+    let is_mounted = || matches!(state(workspace), Ok(Mounted::Here | Mounted::InNamespace { .. }));
+    if !is_mounted() {
+        durable::restore(run, common, workspace)?;
+    }
     let layers = match layers(workspace) {
         // A mount that exists needs no base.
-        Err(_) if matches!(state(workspace), Ok(Mounted::Here | Mounted::InNamespace { .. })) => {
-            return Ok(());
-        }
+        Err(_) if is_mounted() => return Ok(()),
         layers => layers?,
     };
     let Some(layers) = layers else { return Ok(()) };
@@ -69,6 +71,7 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
     }
     let programs = Programs { holder: holder(common, workspace)?, search: context::programs(run) };
     backend::mount(workspace.record.backend, &layers, &programs)?;
+    durable::harden_in_background(&layers.base, &workspace.state);
     if let Some(dir) = backend::changed_base(&layers.site.state) {
         let dir = dir.as_os_str().as_bytes();
         console::warning(text!(

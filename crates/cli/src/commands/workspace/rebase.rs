@@ -33,7 +33,7 @@ use sys::{Dir, File, by_path};
 
 use super::{
     context::{self, Context},
-    mounts,
+    maker, mounts,
     request::{REBASE, Request},
     supply::Supply,
 };
@@ -172,7 +172,7 @@ fn new_base(
         settings: &settings,
         commit,
         patterns: patterns.as_ref(),
-        quiet: request.quiet || request.json,
+        is_visible: maker::shows(None, request.quiet || request.json),
         dirs: directories(context, workspace)?,
     };
     supply.base(workspace.record.backend)

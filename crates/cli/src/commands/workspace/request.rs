@@ -21,6 +21,7 @@ pub(super) struct Request {
     pub(super) exec: bool,
     pub(super) json: bool,
     pub(super) quiet: bool,
+    pub(super) progress: Option<bool>,
     pub(super) force: bool,
     pub(super) all: bool,
     pub(super) dry_run: bool,
@@ -30,6 +31,10 @@ const JSON: Opt<Set<Request>> =
     Opt::flag("--json", "print one JSON document", |request: &mut Request| &mut request.json);
 const QUIET: Opt<Set<Request>> =
     Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet);
+const PROGRESS: Opt<Set<Request>> =
+    Opt::choice("--progress", "show progress without a terminal too", |request: &mut Request| {
+        &mut request.progress
+    });
 const BASE_DIR: Opt<Set<Request>> =
     Opt::text("--base-dir <dir>", "the directory of the bases (sapwood.baseDir)", |request: &mut Request| {
         &mut request.base_dir
@@ -80,6 +85,7 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
             "run the command in the workspace, then remove it unless something is unsaved",
             |request: &mut Request| &mut request.exec,
         ),
+        PROGRESS,
         JSON,
         QUIET,
     ],
@@ -218,6 +224,7 @@ pub(super) const BASE: Table<Set<Request>> = Table {
             "prune only bases that nobody used for so long: 12h, 14d",
             |request: &mut Request| &mut request.unused,
         ),
+        PROGRESS,
         DRY_RUN,
         JSON,
         QUIET,

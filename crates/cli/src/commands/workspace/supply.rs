@@ -7,14 +7,14 @@ use engine::{
     sparse::Patterns,
     workspace::{
         backend::{self, Backend},
-        base::{Base, Bases, Form, Kind, Owner, Wanted},
+        base::{Base, Bases, Form, Kind, Owner, Persist, Wanted},
     },
 };
 use format::ObjectId;
 use repo::Repository;
 use sys::by_path;
 
-use super::{context, maker};
+use super::{context, durable, maker};
 use crate::{
     session::{invocation::Invocation, settings::Settings},
     term::failure::Failure,
@@ -27,7 +27,7 @@ pub(super) struct Supply<'a> {
     pub(super) settings: &'a Settings,
     pub(super) commit: ObjectId,
     pub(super) patterns: Option<&'a Patterns>,
-    pub(super) quiet: bool,
+    pub(super) is_visible: bool,
     /// The base directories that may get a new base, the first that can be written.
     pub(super) dirs: Vec<Bases>,
 }
@@ -129,7 +129,8 @@ impl Supply<'_> {
         if real(target.dir()) != real(other) {
             target.add_alternate(other, self.settings.locks.shared, &self.settings.fsync)?;
         }
-        maker::build_base(self.run, self.settings, self.commit, false, |options, _| {
+        let persist = Persist::Now;
+        maker::build_base(self.run, self.settings, self.commit, false, persist, |options, _| {
             target.view(wanted, sibling, form, options)
         })
     }
@@ -141,8 +142,9 @@ impl Supply<'_> {
     fn build(&self, backend: Backend) -> Result<Base, Failure> {
         let dir = self.dirs.iter().find(|dir| can_be_written(dir)).or(self.dirs.first());
         let dir = dir.expect("a supply has a directory");
-        let (kind, quiet) = (kind_of(backend), self.quiet);
-        maker::add_base(self.run, self.repo, self.settings, dir, self.commit, kind, self.patterns, quiet)
+        let (kind, persist) = (kind_of(backend), durable::persist_in(dir));
+        let (run, repo, settings, commit) = (self.run, self.repo, self.settings, self.commit);
+        maker::add_base(run, repo, settings, dir, commit, kind, self.patterns, self.is_visible, persist)
     }
 }
 

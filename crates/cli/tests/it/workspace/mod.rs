@@ -6,6 +6,8 @@ mod disks;
 mod failures;
 mod gone;
 mod killed;
+
+mod lost;
 mod maintained;
 mod many;
 mod monitor;

@@ -15,7 +15,7 @@ use sys::{
     namespace::{self, MountNamespace},
 };
 
-use super::{Error, Mounted};
+use super::{super::boot::Boot, Error, Mounted};
 
 /// The facts about a mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,8 +144,7 @@ fn host() -> String {
 }
 
 fn boot() -> String {
-    let read = by_path::read(Path::new("/proc/sys/kernel/random/boot_id")).ok().flatten();
-    String::from_utf8_lossy(&read.unwrap_or_default()).trim_end().to_owned()
+    Boot::current().map(|boot| boot.id().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Builds a base in a staged directory, and publishes it under its name.
 //!
 //! Order, under an exclusive lock of the base directory: write the files or the image; write the
-//! index; write the record; sync everything; rename to the final name.
+//! index; write the record; sync everything; rename to the final name. A base that becomes durable
+//! later ([`Persist::Later`]) is not synced, and its record has the boot.
 
 use std::{
     io::{self, ErrorKind},
@@ -16,11 +17,12 @@ use format::{HashKind, ObjectId, index::Index};
 use sys::{File, FileType, by_path};
 
 use super::{
+    super::boot::Boot,
     Base, Bases, Error, Kind, Wanted,
     alternates::is_below,
-    append::Appender,
+    append::{Appender, Publication},
     blobs::Blobs,
-    directory, image, index, proof,
+    directory, image, index, pending, proof,
     stored::{REMOVED, STAGED, Stored},
     users::User,
     view::View,
@@ -43,6 +45,18 @@ pub(super) struct Made {
     /// The user id and group id that the index expects.
     pub(super) owner: (u32, u32),
     pub(super) view: Option<View>,
+    /// The boot, if the base is not synced.
+    pub(super) pending: Option<Boot>,
+}
+
+/// The time at which a new base is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persist {
+    /// Before it is published.
+    Now,
+    /// After [`Bases::harden`]. The base directory must be on a disk of this machine: another one
+    /// could not know whether this machine was started again.
+    Later,
 }
 
 /// The options for building a base.
@@ -61,13 +75,38 @@ pub struct AddOptions<'a> {
     pub fsync: &'a store::Fsync,
     /// `core.sharedRepository`
     pub shared: store::SharedRepository,
+    /// When [`Bases::add`] makes a new base durable.
+    pub persist: Persist,
+}
+
+impl AddOptions<'_> {
+    /// Returns the boot to record if the new base is not synced.
+    fn pending(&self) -> Option<Boot> {
+        let is_later = self.persist == Persist::Later && !self.fsync.disabled;
+        if is_later { Boot::current() } else { None }
+    }
+
+    /// Returns the durability of new contents.
+    pub(super) fn publication(&self) -> Publication {
+        match self.pending() {
+            Some(boot) => Publication::Pending(boot),
+            None if self.fsync.disabled => Publication::Unsynced,
+            None => Publication::Synced,
+        }
+    }
+
+    /// Returns true if files are synced as they are written.
+    pub(super) fn syncs(&self) -> bool {
+        self.publication() == Publication::Synced
+    }
 }
 
 impl Bases {
     /// Returns the base for `wanted` from this directory or an alternate, if it is complete.
     /// Registers the repository as a user of bases.
     pub fn find(&self, wanted: &Wanted<'_>) -> Result<Option<Base>, Error> {
-        let base = self.load(wanted.name())?.filter(|base| !self.is_alone || !self.borrows(base));
+        let is_usable = |base: &Base| !base.is_lost() && (!self.is_alone || !self.borrows(base));
+        let base = self.load(wanted.name())?.filter(is_usable);
         if let Some(dir) = base.as_ref().and_then(|base| base.dir.parent()) {
             // A failure is ignored: in a directory that cannot be written, nothing can be removed
             // either.
@@ -78,9 +117,9 @@ impl Bases {
         Ok(base)
     }
 
-    /// Returns the base for `wanted`, and builds it if it does not exist. If there are concurrent
-    /// callers, one builds it and the others wait. Messages of conversions are appended to
-    /// `messages`.
+    /// Returns the base for `wanted`, and builds it if it does not exist, or was lost in a crash.
+    /// If there are concurrent callers, one builds it and the others wait. Messages of conversions
+    /// are appended to `messages`.
     pub fn add(
         &self,
         wanted: &Wanted<'_>,
@@ -88,11 +127,12 @@ impl Bases {
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
         if let Some(base) = self.find(wanted)? {
-            return Ok(base);
+            return base.kept(options);
         }
-        let _lock = self.lock(options.shared).map_err(|source| self.read_only(wanted, source))?;
+        let lock = self.lock(options.shared).map_err(|source| self.read_only(wanted, source))?;
         if let Some(base) = self.find(wanted)? {
-            return Ok(base);
+            drop(lock);
+            return base.kept(options);
         }
         self.register(User::Repository(&wanted.repo().real_common_dir()), options.shared)?;
         match wanted.kind() {
@@ -158,21 +198,23 @@ impl Bases {
         options: &AddOptions<'_>,
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
-        // [`Bases::find`] found it useless.
-        if let Some(base) = self.load_own(wanted.name())? {
+        // [`Bases::find`] found it useless. Publishing replaces one that was lost.
+        if let Some(base) = self.load_own(wanted.name())?.filter(|base| !base.is_lost()) {
             self.unmount_and_remove(&base, &self.users()?)?;
         }
+        let pending = options.pending();
         self.add_staged(wanted.name(), wanted, options, |staged| {
             let owner = wanted.owner();
             match appender {
                 Some(appender) => {
                     let (index, devices) = image::build(wanted, appender, staged, options, messages)?;
-                    Ok(Made { index, devices, owner: (owner.uid, owner.gid), view: None })
+                    Ok(Made { index, devices, owner: (owner.uid, owner.gid), view: None, pending })
                 }
                 None => {
                     let index = directory::build(wanted, staged, options, messages)?;
                     proof::write(staged, &index)?;
-                    Ok(Made { index, devices: Vec::new(), owner: owner_of_files(staged)?, view: None })
+                    let owner = owner_of_files(staged)?;
+                    Ok(Made { index, devices: Vec::new(), owner, view: None, pending })
                 }
             }
         })
@@ -194,9 +236,17 @@ impl Bases {
             path: staged.clone(),
             source,
         })?;
-        let built = make(&staged)
-            .and_then(|made| self.describe(name, wanted, &staged, made, options.fsync))
-            .and_then(|_| self.publish(name, &staged, options.fsync));
+        let built = make(&staged).and_then(|made| {
+            let fsync = match made.pending {
+                None => *options.fsync,
+                Some(_) => store::Fsync { disabled: true, ..*options.fsync },
+            };
+            if !fsync.disabled {
+                made.devices.iter().try_for_each(|device| pending::sync_device(&self.dir.join(device)))?;
+            }
+            self.describe(name, wanted, &staged, made, &fsync)?;
+            self.publish(name, &staged, &fsync)
+        });
         if built.is_err() {
             let _ = remove_tree(&staged);
         }
@@ -222,6 +272,7 @@ impl Bases {
             contents: Some(wanted.contents().to_owned()),
             owner: Some(made.owner),
             view: made.view,
+            pending: made.pending,
         };
         record.write(staged, fsync)?;
         Ok(shared_index)
@@ -239,7 +290,16 @@ impl Bases {
             sys::sync_file_system(&lock).map_err(io("sync", staged))?;
         }
         let place = self.dir.join(name);
+        let lost = self.dir.join(format!("{REMOVED}{name}"));
+        // A base that did not survive a crash whole. Nothing shows it: no command mounts it.
+        let is_replaced = by_path::stat(&place).map_err(io("examine", &place))?.is_some();
+        if is_replaced {
+            by_path::rename(&place, &lost).map_err(io("rename", &place))?;
+        }
         by_path::rename(staged, &place).map_err(io("rename", staged))?;
+        if is_replaced {
+            let _ = remove_tree(&lost);
+        }
         match fsync.disabled {
             true => Ok(()),
             false => by_path::sync_dir(&self.dir).map_err(io("sync", &self.dir)),

@@ -1,9 +1,10 @@
 //! Appends contents to the blob files of a base directory.
 //!
 //! Order: write contents, sync, write records, sync. So no record refers to bytes that a crash may
-//! lose. Bytes without a record are garbage. An addition that ends without [`Appender::publish`]
-//! truncates them. Several threads may add contents, and publish in between. Only complete contents
-//! get records.
+//! lose. Contents of a base that becomes durable later get records in another file (see
+//! `pending`). Bytes without a record are garbage. An addition that ends without
+//! [`Appender::publish`] truncates them. Several threads may add contents, and publish in between.
+//! Only complete contents get records. Meanwhile the disk begins to write them (see `writeback`).
 //!
 //! The caller holds the lock of the base directory when an addition begins. From then on the lock
 //! of the generation's data keeps others away: they add to another generation.
@@ -11,7 +12,7 @@
 use std::{
     collections::HashMap,
     io::{self, IoSlice},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -19,12 +20,25 @@ use format::ObjectId;
 use sys::{File, by_path};
 
 use super::{
+    super::boot::Boot,
     Error,
     blobs::{
-        BLOCK, BlobFile, Blobs, Content, HEADER, Next, Record, data_file, header, index_file, length,
-        push_record, record_len,
+        BLOCK, BlobFile, Blobs, Content, Next, Record, data_file, header, index_file, length, push_record,
     },
+    pending,
+    writeback::Writeback,
 };
+
+/// The durability of published contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Publication {
+    /// They and their records are on the disk.
+    Synced,
+    /// They are believed until the machine is started again.
+    Pending(Boot),
+    /// The user disabled every sync.
+    Unsynced,
+}
 
 /// An addition to a generation. Dropping it removes what was not published.
 pub(super) struct Appender {
@@ -35,11 +49,13 @@ pub(super) struct Appender {
     state: Mutex<State>,
     /// Lock order: this mutex before `state`.
     published: Mutex<Published>,
+    writeback: Writeback,
     /// The locks of the alternates.
     _alternates: Vec<File>,
 }
 
 struct Files {
+    generation: u32,
     data: File,
     data_path: PathBuf,
     index: File,
@@ -60,6 +76,8 @@ struct Published {
     data: u64,
     index: u64,
     is_new: bool,
+    /// Contents of the generation that are not durable.
+    pending: Vec<Record>,
 }
 
 impl Blobs {
@@ -74,18 +92,33 @@ impl Blobs {
         };
         let failed = |source| Error::Io { action: "open", path: index_path.clone(), source };
         let index = index.map_err(failed)?;
-        let published = Published { data: length(&data_path)?, index: length(&index_path)?, is_new };
+        let pending = self.believed(number, file, &data_path)?;
+        let published = Published { data: length(&data_path)?, index: length(&index_path)?, is_new, pending };
         let state =
             State { next: published.data.div_ceil(BLOCK), added: HashMap::new(), written: Vec::new() };
-        let files = Files { data, data_path, index, index_path };
+        let writeback = Writeback::of(&data_path, published.data);
+        let files = Files { generation: number, data, data_path, index, index_path };
         Ok(Appender {
             blobs: self,
             file,
             files,
             state: state.into(),
             published: published.into(),
+            writeback,
             _alternates: alternates,
         })
+    }
+
+    /// Returns the pending records of the generation that is locked. Those of an earlier boot are
+    /// believed if their bytes are intact, and become known.
+    fn believed(&mut self, generation: u32, file: u32, data: &Path) -> Result<Vec<Record>, Error> {
+        let Some(pending) = pending::read(&self.dir, generation, self.hash)? else { return Ok(Vec::new()) };
+        if pending.boot.is_current() {
+            return Ok(pending.records);
+        }
+        let intact = pending::intact(data, pending.records, &self.known, self.hash)?;
+        self.add_records(file, intact.clone());
+        Ok(intact)
     }
 }
 
@@ -129,7 +162,10 @@ impl Appender {
         let written = self.files.data.write_pieces_at(&mut pieces, first * BLOCK);
         let mut state = self.state();
         match written {
-            Ok(()) => state.written.append(&mut new),
+            Ok(()) => {
+                state.written.append(&mut new);
+                self.writeback.reached(state.next * BLOCK);
+            }
             Err(source) => {
                 state.forget(&new);
                 return Err(self.failed("write", source));
@@ -214,13 +250,15 @@ impl Appender {
         Error::Io { action, path: self.files.data_path.clone(), source }
     }
 
-    /// Publishes the contents added since the last call: syncs the contents, writes their records,
-    /// and syncs the records. After a failure these contents count as missing.
-    pub(super) fn publish(&self, sync: bool) -> Result<(), Error> {
+    /// Publishes the contents added since the last call. With [`Publication::Synced`], syncs the
+    /// contents, writes their records, and syncs the records; contents that were pending become
+    /// durable too. After a failure these contents count as missing.
+    pub(super) fn publish(&self, publication: &Publication) -> Result<(), Error> {
         let mut published = self.published();
         let mut written = {
             let mut state = self.state();
-            if state.written.is_empty() && !published.is_new {
+            let promotes = *publication == Publication::Synced && !published.pending.is_empty();
+            if state.written.is_empty() && !published.is_new && !promotes {
                 return Ok(());
             }
             // The file includes the complete last block. No thread writes beyond `next`.
@@ -229,9 +267,11 @@ impl Appender {
             std::mem::take(&mut state.written)
         };
         written.sort_unstable_by_key(|(_, content)| content.block);
-        let result = self.record(&mut published, &written, sync);
-        if result.is_err() {
-            self.state().forget(&written);
+        let result = self.record(&mut published, &written, publication);
+        match (&result, written.last()) {
+            (Ok(()), Some((_, last))) => published.data = published.data.max(last.end() * BLOCK),
+            (Ok(()), None) => {}
+            (Err(_), _) => self.state().forget(&written),
         }
         result
     }
@@ -240,38 +280,57 @@ impl Appender {
         &self,
         published: &mut Published,
         written: &[(ObjectId, Content)],
-        sync: bool,
+        publication: &Publication,
     ) -> Result<(), Error> {
+        let new = written.iter().map(|&(oid, Content { block, size, .. })| Record { oid, block, size });
+        let (dir, generation, hash) = (&self.blobs.dir, self.files.generation, self.blobs.hash);
+        match publication {
+            Publication::Pending(boot) => {
+                self.append_records(published, &[])?;
+                let all: Vec<Record> = published.pending.iter().copied().chain(new).collect();
+                pending::write(dir, generation, hash, boot, &all)?;
+                published.pending = all;
+            }
+            Publication::Unsynced => self.append_records(published, &new.collect::<Vec<_>>())?,
+            Publication::Synced => {
+                sys::sync_data(&self.files.data).map_err(|source| self.failed("sync", source))?;
+                let all: Vec<Record> = published.pending.iter().copied().chain(new).collect();
+                let is_first = published.is_new || !published.pending.is_empty();
+                self.append_records(published, &all)?;
+                let index = &self.files.index_path;
+                let failed = |path: &Path| {
+                    let path = path.to_owned();
+                    |source| Error::Io { action: "sync", path, source }
+                };
+                sys::sync_data(&self.files.index).map_err(failed(index))?;
+                if is_first {
+                    let blobs = dir.join("blobs");
+                    by_path::sync_dir(&blobs).map_err(failed(&blobs))?;
+                }
+                if !published.pending.is_empty() {
+                    pending::remove(dir, generation)?;
+                    published.pending.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes records to the index, which gets its head if it is new.
+    fn append_records(&self, published: &mut Published, records: &[Record]) -> Result<(), Error> {
         let (files, hash) = (&self.files, self.blobs.hash);
-        if sync {
-            sys::sync_data(&files.data).map_err(|source| self.failed("sync", source))?;
-        }
-        let (mut records, offset) = match published.is_new {
+        let (mut bytes, offset) = match published.is_new {
             true => (header(hash).to_vec(), 0),
-            false => {
-                let record = record_len(hash) as u64;
-                let whole = (published.index - HEADER as u64).div_ceil(record) * record + HEADER as u64;
-                (Vec::new(), whole)
-            }
+            false => (Vec::new(), pending::after_records(published.index, hash)),
         };
-        for &(oid, Content { block, size, .. }) in written {
-            push_record(&mut records, &Record { oid, block, size });
+        records.iter().for_each(|record| push_record(&mut bytes, record));
+        if bytes.is_empty() {
+            return Ok(());
         }
-        let failed = |action| move |source| Error::Io { action, path: files.index_path.clone(), source };
-        let added = files.index.write_pieces_at(&mut [IoSlice::new(&records)], offset);
-        added.map_err(failed("write"))?;
-        if sync {
-            sys::sync_data(&files.index).map_err(failed("sync"))?;
-            if published.is_new {
-                let dir = self.blobs.dir.join("blobs");
-                by_path::sync_dir(&dir).map_err(|source| Error::Io { action: "sync", path: dir, source })?;
-            }
-        }
-        published.index = offset + records.len() as u64;
+        let failed = |source| Error::Io { action: "write", path: files.index_path.clone(), source };
+        files.index.write_pieces_at(&mut [IoSlice::new(&bytes)], offset).map_err(failed)?;
+        published.index = offset + bytes.len() as u64;
         published.is_new = false;
-        if let Some((_, last)) = written.last() {
-            published.data = published.data.max(last.end() * BLOCK);
-        }
         Ok(())
     }
 }
@@ -328,7 +387,7 @@ mod tests {
         let appender = blobs.append(Vec::new()).expect("begun");
         let named: Vec<_> = contents.iter().map(|bytes| (oid(bytes), *bytes)).collect();
         appender.add(&named).expect("added");
-        appender.publish(true).expect("published");
+        appender.publish(&Publication::Synced).expect("published");
     }
 
     fn check(dir: &Path, contents: &[&[u8]]) {
@@ -396,8 +455,8 @@ mod tests {
         let (one, other) = (begin(), begin());
         one.add(&[(oid(b"one"), b"one")]).expect("added");
         other.add(&[(oid(b"other"), b"other")]).expect("added");
-        other.publish(true).expect("published");
-        one.publish(true).expect("published");
+        other.publish(&Publication::Synced).expect("published");
+        one.publish(&Publication::Synced).expect("published");
         one.add(&[(oid(b"lost"), b"lost")]).expect("added");
         drop((one, other));
         assert_eq!(generations(dir.path()).expect("listed"), [1, 2]);
@@ -421,7 +480,7 @@ mod tests {
         add(dir.path(), &[b"one"]);
         let other = Blobs::open(dir.path(), &[], HashKind::Sha256).expect("opened");
         assert!(other.known.is_empty());
-        other.append(Vec::new()).expect("begun").publish(false).expect("published");
+        other.append(Vec::new()).expect("begun").publish(&Publication::Unsynced).expect("published");
         assert_eq!(generations(dir.path()).expect("listed"), [1, 2]);
         add(dir.path(), &[b"two"]);
         check(dir.path(), &[b"one", b"two"]);
@@ -438,7 +497,7 @@ mod tests {
         let place = stream(&[3; 1000], 1000).expect("written").expect("filled").expect("whole");
         assert_eq!(stream(&[4; 10], 11).expect("written").expect("filled"), None);
         assert!(stream(&[5; 10], 9).expect("written").is_err());
-        appender.publish(true).expect("published");
+        appender.publish(&Publication::Synced).expect("published");
         assert_eq!(stored(dir.path(), place), [3; 1000]);
     }
 }

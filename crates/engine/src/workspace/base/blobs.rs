@@ -6,10 +6,11 @@
 //!
 //! Both files are append-only (see `append`), except for `gc`. Each record has a checksum. A record
 //! with a wrong checksum is ignored. It is the torn end of an addition that was never published.
+//! Records of contents that the disk may not hold yet are in `<number>.pending` (see `pending`).
 
 use std::{
     collections::HashMap,
-    io::{self, IoSlice, Read as _},
+    io::{self, IoSlice},
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -17,7 +18,7 @@ use std::{
 use format::{HashKind, ObjectId, erofs};
 use sys::{File, by_path};
 
-use super::Error;
+use super::{Error, pending};
 
 /// The binary logarithm of the block size. It is the smallest that the kernel can mount, because
 /// the unused rest of a content's last block is wasted.
@@ -50,6 +51,7 @@ impl Content {
 }
 
 /// A record in the index of a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) oid: ObjectId,
     pub(super) block: u32,
@@ -166,7 +168,8 @@ pub(super) fn generations(bases: &Path) -> Result<Vec<u32>, Error> {
 
 /// Removes the files of a generation.
 pub(super) fn remove(bases: &Path, generation: u32) -> Result<(), Error> {
-    for path in [index_file(bases, generation), data_file(bases, generation)] {
+    let files = [index_file, pending::file, data_file].map(|file| file(bases, generation));
+    for path in files {
         match by_path::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::Io { action: "remove", path, source });
@@ -215,13 +218,15 @@ impl Blobs {
         self.known.get(oid).copied()
     }
 
-    /// Returns each index file with its length in bytes. A different result means that contents
-    /// were added or removed.
+    /// Returns each file with records, and its length in bytes. A different result means that
+    /// contents were added or removed.
     pub(super) fn stamp(dirs: &[PathBuf]) -> Vec<(PathBuf, u64)> {
         let of = |dir: &PathBuf| {
             let dir = dir.clone();
             let all = generations(&dir).unwrap_or_default();
-            all.into_iter().map(move |generation| index_file(&dir, generation))
+            let files =
+                |dir: &Path, generation| [index_file, pending::file].map(|file| file(dir, generation));
+            all.into_iter().flat_map(move |generation| files(&dir, generation))
         };
         let files = dirs.iter().flat_map(of);
         files.map(|path| (length(&path).unwrap_or(0), path)).map(|(length, path)| (path, length)).collect()
@@ -232,7 +237,7 @@ impl Blobs {
         self.files.len() as u32 - 1
     }
 
-    fn add_records(&mut self, file: u32, records: Vec<Record>) {
+    pub(super) fn add_records(&mut self, file: u32, records: Vec<Record>) {
         self.known.reserve(records.len());
         for Record { oid, block, size } in records {
             let content = Content { file, block, size };
@@ -288,7 +293,7 @@ impl Blobs {
             return Ok(sum.min(before));
         }
         for hash in [HashKind::Sha1, HashKind::Sha256] {
-            if let Some(records) = read_records(bases, generation, hash)? {
+            if let Some(records) = read_durable(bases, generation, hash)? {
                 forget(bases, generation, hash, records, dead)?;
             }
         }
@@ -326,22 +331,27 @@ pub(super) fn header(hash: HashKind) -> [u8; HEADER] {
     header
 }
 
-/// Returns the intact records of a generation whose contents lie within its data file. Returns
-/// `None` if the generation has another hash, or its creation was not completed.
+/// Returns the intact records of a generation whose contents lie within its data file: those of
+/// durable contents, and those that are pending since the last boot. Returns `None` if the
+/// generation has another hash, or its creation was not completed.
 fn read_records(bases: &Path, generation: u32, hash: HashKind) -> Result<Option<Vec<Record>>, Error> {
+    let Some(mut records) = read_durable(bases, generation, hash)? else { return Ok(None) };
+    let pending = pending::read(bases, generation, hash)?;
+    records.extend(pending.filter(|pending| pending.boot.is_current()).into_iter().flat_map(|p| p.records));
+    Ok(Some(records))
+}
+
+/// Like [`read_records`], without those that are pending.
+fn read_durable(bases: &Path, generation: u32, hash: HashKind) -> Result<Option<Vec<Record>>, Error> {
     let path = index_file(bases, generation);
-    let read = by_path::open(&path).and_then(|mut file| {
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    });
-    let bytes = match read {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::Io { action: "read", path, source }),
-    };
+    let read = by_path::read(&path).map_err(|source| Error::Io { action: "read", path, source })?;
+    let bytes = read.unwrap_or_default();
     let Some(records) = bytes.strip_prefix(&header(hash)) else { return Ok(None) };
-    let end = length(&data_file(bases, generation))?;
+    Ok(Some(parse(records, hash, length(&data_file(bases, generation))?)))
+}
+
+/// Returns the intact records among these bytes, for a data file of `end` bytes.
+pub(super) fn parse(records: &[u8], hash: HashKind, end: u64) -> Vec<Record> {
     let parse = |record: &[u8]| {
         let (record, checksum) = record.split_at(record.len() - 4);
         let oid = ObjectId::from_bytes(hash, &record[..hash.len()])?;
@@ -351,5 +361,5 @@ fn read_records(bases: &Path, generation: u32, hash: HashKind) -> Result<Option<
         let is_there = (u64::from(block) << BLOCK_BITS).checked_add(size).is_some_and(|last| last <= end);
         (is_intact && is_there).then_some(Record { oid, block, size })
     };
-    Ok(Some(records.chunks_exact(record_len(hash)).filter_map(parse).collect()))
+    records.chunks_exact(record_len(hash)).filter_map(parse).collect()
 }

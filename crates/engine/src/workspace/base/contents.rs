@@ -5,13 +5,15 @@
 //! its batch in pack order and writes it in path order, so that a later walk over the files reads
 //! the disk sequentially.
 //!
+//! Files that need an external filter are the work of one more thread (see `filtered`).
+//!
 //! Memory: a worker holds at most [`ARENA`] bytes of contents and one object.
 
 use std::{
     collections::HashMap,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -27,14 +29,14 @@ use repo::{
     objects::{self, Kind, Location, Reader},
 };
 
-use super::{AddOptions, Error, append::Appender, blobs::Content};
+use super::{AddOptions, Error, append::Appender, blobs::Content, filtered};
 use crate::crew::{Workers, parallel};
 
 /// The number of files of a batch. Objects that are deltas of each other mostly belong to
 /// neighbouring files.
 const BATCH: usize = 256;
 /// A worker flushes its arena at this size, in bytes.
-const ARENA: usize = 8 << 20;
+pub(super) const ARENA: usize = 8 << 20;
 /// Contents from this size on, in bytes, are written directly from the reader's buffer.
 const LARGE: usize = 1 << 20;
 /// The number of files from which another worker pays off.
@@ -63,17 +65,17 @@ struct Unit {
     is_link: bool,
 }
 
-struct Run<'r> {
-    repo: &'r Repository,
-    index: &'r Index,
-    converter: &'r Converter,
-    appender: &'r Appender,
-    options: &'r AddOptions<'r>,
+pub(super) struct Run<'r> {
+    pub(super) repo: &'r Repository,
+    pub(super) index: &'r Index,
+    pub(super) converter: &'r Converter,
+    pub(super) appender: &'r Appender,
+    pub(super) options: &'r AddOptions<'r>,
     /// True if the object names in the index are the hashes of the unconverted contents, because
     /// there are no replace refs.
     names_hold: bool,
     done: AtomicUsize,
-    messages: Mutex<Vec<String>>,
+    pub(super) messages: Mutex<Vec<String>>,
 }
 
 /// Finds or adds the content of each entry of `index`. Returns them in the order of the entries.
@@ -102,6 +104,9 @@ pub(super) fn settle(
         Some(unit) => run.unreadable(unit.entry, source),
         None => Error::Tree(source.into()),
     })?;
+    let (filtered, units): (Vec<Unit>, Vec<Unit>) =
+        units.into_iter().partition(|unit| unit.class == Class::External);
+    let filtered: Vec<usize> = filtered.iter().map(|unit| unit.entry).collect();
     let batches: Vec<&[Unit]> = units.chunks(BATCH).collect();
     let most = match options.workers {
         Workers::Auto => sys::cores(),
@@ -109,9 +114,24 @@ pub(super) fn settle(
     };
     let mut workers: Vec<Worker<'_>> =
         (0..parallel::threads(units.len(), SHARE, most)).map(|_| Worker::new(&run)).collect();
-    let written = parallel::map(&batches, &mut workers, |worker, batch| worker.write(batch))?;
+    let stop = AtomicBool::new(false);
+    let lane = || filtered::write(&run, &filtered, &stop);
+    let (written, from_lane) = std::thread::scope(|scope| {
+        let started = match filtered.is_empty() {
+            true => None,
+            false => std::thread::Builder::new().spawn_scoped(scope, lane).ok(),
+        };
+        let written = parallel::map(&batches, &mut workers, |worker, batch| worker.write(batch));
+        stop.store(written.is_err(), Ordering::Relaxed);
+        let from_lane = match started {
+            Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            None => lane(),
+        };
+        (written, from_lane)
+    });
+    let (written, from_lane) = (written?, from_lane?);
     drop(workers);
-    for (entry, one) in written.into_iter().flatten() {
+    for (entry, one) in written.into_iter().flatten().chain(from_lane) {
         found[entry] = one;
     }
     for (entry, first) in again {
@@ -169,15 +189,15 @@ impl Run<'_> {
         Ok((found, units, again))
     }
 
-    fn path(&self, entry: usize) -> BString {
+    pub(super) fn path(&self, entry: usize) -> BString {
         self.index.path_at(entry).to_owned()
     }
 
-    fn unreadable(&self, entry: usize, source: objects::Error) -> Error {
+    pub(super) fn unreadable(&self, entry: usize, source: objects::Error) -> Error {
         Error::Content { path: self.path(entry), source: Box::new(source) }
     }
 
-    fn count(&self) {
+    pub(super) fn count(&self) {
         let (done, total) = (self.done.fetch_add(1, Ordering::Relaxed) + 1, self.index.len());
         if done == total || done.is_multiple_of(1 + total / REPORTS) {
             (self.options.progress)(done, total);

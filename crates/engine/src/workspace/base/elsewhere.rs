@@ -81,7 +81,7 @@ impl Bases {
             }
         }
         let (name, owner) = (wanted.name(), owner_of_files(staged)?);
-        let made = Made { index, devices: Vec::new(), owner, view: None };
+        let made = Made { index, devices: Vec::new(), owner, view: None, pending: None };
         let shared_index = self.describe(name, wanted, staged, made, options.fsync)?;
         let base = Base {
             dir: staged.to_owned(),
@@ -93,6 +93,7 @@ impl Bases {
             contents: None,
             owner: Some(owner),
             view: None,
+            pending: None,
         };
         if let Some(flaw) = base.verify(Some(repo), sys::cores())?.flaws.first() {
             let (tree, path) = (wanted.tree(), &flaw.path);

@@ -47,7 +47,7 @@ pub(super) fn build(
     }
     let converter = Converter::for_tree(repo, &index)?.with_metadata(options.metadata.clone());
     let found = contents::settle(repo, &index, &converter, appender, options, messages)?;
-    appender.publish(!options.fsync.disabled)?;
+    appender.publish(&options.publication())?;
 
     let mut files: Vec<u32> = found
         .iter()
@@ -219,7 +219,7 @@ fn emit(layout: &write::Layout, path: &Path, options: &AddOptions<'_>) -> Result
             file.write_pieces_at(&mut [std::io::IoSlice::new(piece)], offset - piece.len() as u64)
         })
         .map_err(failed("write"))?;
-    if !options.fsync.disabled {
+    if options.syncs() {
         sys::sync_file(&file).map_err(failed("sync"))?;
     }
     sys::close(file).map_err(failed("write"))

@@ -12,7 +12,11 @@ use format::{HashKind, ObjectId};
 use store::{Fsync, SharedRepository};
 use sys::File;
 
-use super::{AddOptions, Base, Bases, Error, Kind, Wanted, append::Appender, users::User};
+use super::{
+    AddOptions, Base, Bases, Error, Kind, Wanted,
+    append::{Appender, Publication},
+    users::User,
+};
 
 /// Adds contents for bases of one directory. Several threads may share it.
 pub struct Importer<'b> {
@@ -20,7 +24,7 @@ pub struct Importer<'b> {
     // Dropped before the lock: the drop removes what was not published.
     appender: Appender,
     hash: HashKind,
-    sync: bool,
+    publication: Publication,
     shared: SharedRepository,
     _transfers: File,
 }
@@ -49,8 +53,8 @@ impl Bases {
         let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
         self.register(User::Repository(common), shared)?;
         let appender = self.append(hash, shared)?;
-        let sync = !fsync.disabled;
-        Ok(Importer { bases: self, appender, hash, sync, shared, _transfers: transfers })
+        let publication = if fsync.disabled { Publication::Unsynced } else { Publication::Synced };
+        Ok(Importer { bases: self, appender, hash, publication, shared, _transfers: transfers })
     }
 }
 
@@ -92,7 +96,7 @@ impl Importer<'_> {
     /// Publishes the contents added since the last call, so that an interruption does not lose
     /// them.
     pub fn publish(&self) -> Result<(), Error> {
-        self.appender.publish(self.sync)
+        self.appender.publish(&self.publication)
     }
 
     /// Publishes the contents, and returns the base for `wanted`. If it does not exist, builds it
@@ -104,9 +108,10 @@ impl Importer<'_> {
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
         self.publish()?;
-        let _lock = self.bases.lock(self.shared).map_err(|source| self.bases.unlocked(source))?;
+        let lock = self.bases.lock(self.shared).map_err(|source| self.bases.unlocked(source))?;
         if let Some(base) = self.bases.find(wanted)? {
-            return Ok(base);
+            drop(lock);
+            return base.kept(options);
         }
         self.bases.register(User::Repository(&wanted.repo().real_common_dir()), self.shared)?;
         let appender = (wanted.kind() == Kind::Image).then_some(&self.appender);

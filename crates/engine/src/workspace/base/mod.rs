@@ -4,9 +4,11 @@
 //! - `add`: builds a base in a staged directory, and publishes it under its name;
 //! - `image`, `directory`: the files of both kinds;
 //! - `elsewhere`: a checkout of the user as a base, where it lies;
-//! - `tree`, `contents`: the index of a tree, and the contents of its files;
+//! - `tree`, `contents`, `filtered`: the index of a tree, the contents of its files, and those that
+//!   external filters make;
 //! - `blobs`, `append`, `import`: the blob files with the contents of all images, additions to
 //!   them, and contents from outside the repository;
+//! - `pending`, `harden`, `writeback`: contents and bases that are not on the disk yet;
 //! - `alternates`, `blob_source`, `blob_pack`: other base directories, contents served as blobs of
 //!   a partial clone, and blobs that are made from contents;
 //! - `index`, `untracked_cache`: the index of a base, its untracked cache, and their installation
@@ -17,9 +19,9 @@
 //! - `verify`: compares a base with its tree;
 //! - `users`, `prune`: the workspaces that use bases, and the removal of unused bases.
 //!
-//! Promise: a base appears under its name only when it is complete and synced. Afterwards it is
-//! never changed. A failed or killed build leaves a directory whose name begins with a dot, which
-//! the next build removes.
+//! Promise: a base appears under its name only when it is complete. Afterwards it is never changed.
+//! Its record says so while it is not synced; after a crash such a base is never used. A failed or
+//! killed build leaves a directory whose name begins with a dot, which the next build removes.
 //!
 //! Design: docs/design/workspace.md.
 
@@ -33,9 +35,12 @@ mod contents;
 mod directory;
 mod elsewhere;
 mod error;
+mod filtered;
+mod harden;
 mod image;
 mod import;
 mod index;
+mod pending;
 pub(crate) mod populate;
 mod proof;
 mod prune;
@@ -46,6 +51,7 @@ mod users;
 mod verify;
 mod view;
 mod wanted;
+mod writeback;
 
 use std::{
     path::{Path, PathBuf},
@@ -55,7 +61,9 @@ use std::{
 use format::ObjectId;
 use repo::Trust;
 
-pub use add::AddOptions;
+use super::boot::Boot;
+
+pub use add::{AddOptions, Persist};
 pub use alternates::Dependent;
 pub use blob_pack::{Absent, BlobPack};
 pub use blob_source::BlobSource;
@@ -114,9 +122,16 @@ pub struct Base {
     pub owner: Option<(u32, u32)>,
     /// The other base whose contents this one shows.
     pub view: Option<View>,
+    /// The boot in which it was written, if it is not durable yet.
+    pub pending: Option<Boot>,
 }
 
 impl Base {
+    /// Returns true if the base was not durable when the machine stopped. Its files may be damaged.
+    pub fn is_lost(&self) -> bool {
+        self.pending.as_ref().is_some_and(|boot| !boot.is_current())
+    }
+
     /// Returns the EROFS image (kind image).
     pub fn image(&self) -> PathBuf {
         self.dir.join("image")

@@ -20,6 +20,7 @@ use super::{
     Base, Bases, Error, Kind,
     add::remove_tree,
     blobs::{self, BLOCK_BITS, Blobs},
+    pending,
     stored::REMOVED,
     users::Users,
 };
@@ -189,6 +190,11 @@ impl Bases {
     /// borrowers.
     fn collect(&self, bases: &[Base], act: Act) -> Result<Freed, Error> {
         let mut live: BTreeMap<PathBuf, Vec<(u32, u64)>> = BTreeMap::new();
+        if act == Act::Remove {
+            // A pending record must not name a hole.
+            let own = blobs::generations(&self.dir)?;
+            own.into_iter().try_for_each(|generation| pending::promote(&self.dir, generation))?;
+        }
         for base in bases.iter().filter(|base| base.kind == Kind::Image) {
             add_live(base, &base.devices, &mut live)?;
         }
@@ -258,6 +264,10 @@ fn add_live(
     let path = base.image();
     let damaged = |error: ReadError| Error::Damaged { path: path.clone(), what: error.to_string() };
     let failed = |source| Error::Io { action: "read", path: path.clone(), source };
+    if base.is_lost() {
+        // It is built again before it is used, with the contents that are there then.
+        return Ok(());
+    }
     let file = by_path::open(&path).map_err(failed)?;
     let map = sys::Map::of(&file).map_err(failed)?;
     let image = Image::open(&map).map_err(damaged)?;

@@ -1,7 +1,7 @@
 //! Bases on disk: reads and writes their records, and finds bases by name.
 
 use std::{
-    io::ErrorKind,
+    io::{ErrorKind, IoSlice},
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -13,6 +13,7 @@ use store::{Fsync, LockOptions};
 use sys::{File, by_path};
 
 use super::{
+    super::boot::Boot,
     Base, Bases, Error, Kind,
     view::{Form, View},
 };
@@ -39,11 +40,35 @@ pub(super) struct Stored {
     pub(super) owner: Option<(u32, u32)>,
     /// See [`Base::view`].
     pub(super) view: Option<View>,
+    /// See [`Base::pending`].
+    pub(super) pending: Option<Boot>,
 }
 
 impl Stored {
+    /// Writes the record of the base at `dir`, and syncs it before it takes its name.
+    pub(super) fn write_synced(&self, dir: &Path) -> Result<(), Error> {
+        let (path, staged) = (dir.join("record"), dir.join("record.new"));
+        let failed = |action| {
+            let path = path.clone();
+            move |source| Error::Io { action, path, source }
+        };
+        let bytes = format::config::edit(b"", &self.edits()).map_err(store::config::Error::Key)?;
+        let _ = by_path::remove_file(&staged);
+        let file = by_path::create_new(&staged, 0o666).map_err(failed("write"))?;
+        file.write_pieces_at(&mut [IoSlice::new(&bytes)], 0).map_err(failed("write"))?;
+        sys::sync_file(&file).map_err(failed("sync"))?;
+        by_path::rename(&staged, &path).map_err(failed("rename"))?;
+        by_path::sync_dir(dir).map_err(failed("sync"))
+    }
+
     /// Writes the record of the base at `dir`.
     pub(super) fn write(&self, dir: &Path, fsync: &Fsync) -> Result<(), Error> {
+        let edits = self.edits();
+        let content = |_| format::config::edit(b"", &edits).map_err(store::config::Error::Key);
+        Ok(store::config::rewrite(&dir.join("record"), &LockOptions::default(), fsync, content)?)
+    }
+
+    fn edits(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut add = |key: &str, value: BString| {
             edits.push(Edit::Add { key: format!("{SECTION}.{key}").into(), value });
@@ -63,14 +88,22 @@ impl Stored {
             add("viewOf", view.of.as_os_str().as_bytes().into());
             add("form", view.form.name().into());
         }
-        let content = |_| format::config::edit(b"", &edits).map_err(store::config::Error::Key);
-        Ok(store::config::rewrite(&dir.join("record"), &LockOptions::default(), fsync, content)?)
+        if let Some(boot) = &self.pending {
+            add("pending", boot.id().into());
+        }
+        edits
     }
 
-    /// Reads the record of the base at `dir`. Returns `None` if no base exists there.
+    /// Reads the record of the base at `dir`. Returns `None` if no base exists there, or if a crash
+    /// left its record empty: then the base was not durable.
     fn read(dir: &Path) -> Result<Option<Stored>, Error> {
         let path = dir.join("record");
-        let Some(pairs) = repo::settings_in(&path)? else { return Ok(None) };
+        let pairs = match repo::settings_in(&path) {
+            Ok(Some(pairs)) if !pairs.is_empty() => pairs,
+            Ok(None) => return Ok(None),
+            _ if is_torn(&path) => return Ok(None),
+            read => read?.unwrap_or_default(),
+        };
         let damaged = |what: &str| Error::Damaged { path: path.clone(), what: what.to_owned() };
         let one = |key: &str| {
             let wanted = format!("{SECTION}.{key}");
@@ -93,6 +126,7 @@ impl Stored {
             devices: devices.map(|(_, value)| PathBuf::from(sys::os_str(value))).collect(),
             contents: one("contents").map(ToString::to_string),
             owner,
+            pending: one("pending").map(|boot| Boot::recorded(boot.to_string())),
             view: match (one("viewof"), one("form")) {
                 (None, None) => None,
                 (Some(of), Some(form)) => Some(View {
@@ -105,6 +139,11 @@ impl Stored {
             },
         }))
     }
+}
+
+/// Returns true if a file has no byte but NULs: its name survived a crash, and its content did not.
+pub(super) fn is_torn(path: &Path) -> bool {
+    matches!(by_path::read(path), Ok(Some(bytes)) if bytes.iter().all(|byte| *byte == 0))
 }
 
 /// The time of the last use is not written more often than this.
@@ -210,6 +249,7 @@ impl Bases {
             contents: stored.contents,
             owner: stored.owner,
             view: stored.view,
+            pending: stored.pending,
             dir,
         }))
     }

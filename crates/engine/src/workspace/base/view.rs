@@ -78,11 +78,16 @@ impl Bases {
                 && base.contents.as_deref() == Some(wanted.contents())
                 && by_path::may_be_run(&base.files()).is_ok()
         };
-        // A base that cannot be read is another user's, and private.
+        // A base that cannot be read is another user's, and private. A view is durable when it is
+        // made, so the base below has to be.
         let mut all: Vec<Base> = Vec::new();
         for dir in [self.dir.clone()].into_iter().chain(self.alternates()?) {
             all.extend(Bases::at(&dir).readable().into_iter().filter(is_sibling));
         }
+        all.retain_mut(|base| {
+            let is_pending = base.pending.is_some();
+            !base.is_lost() && (!is_pending || base.harden().map(|hard| *base = hard).is_ok())
+        });
         Ok(all)
     }
 
@@ -138,7 +143,7 @@ impl Bases {
         }
         let owner = wanted.owner();
         let (index, devices) = image::derive(wanted, other, index, devices, staged, options)?;
-        Ok(Made { index, devices, owner: (owner.uid, owner.gid), view: None })
+        Ok(Made { index, devices, owner: (owner.uid, owner.gid), view: None, pending: None })
     }
 }
 
@@ -179,7 +184,7 @@ fn show(
         }
     }
     proof::copy(&other.dir, staged)?;
-    Ok(Made { index, devices: Vec::new(), owner, view: Some(View { of, form }) })
+    Ok(Made { index, devices: Vec::new(), owner, view: Some(View { of, form }), pending: None })
 }
 
 /// The attributes by which overlayfs finds the data of a file in another layer.
