@@ -101,6 +101,14 @@ impl Dir {
         Ok(File::from_fd(self.open_at(path, flags, Mode::empty())?))
     }
 
+    /// Opens an existing file for reading, and for writing at any offset. Otherwise like
+    /// [`Dir::open_file`].
+    pub fn open_to_edit(&self, path: &[u8]) -> io::Result<File> {
+        crate::interrupt::install();
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        Ok(File::from_fd(self.open_at(path, flags, Mode::empty())?))
+    }
+
     /// Like [`Dir::open_file`], but follows links among the leading components, wherever they lead.
     /// Use it only for reading.
     pub fn open_file_through_links(&self, path: &[u8]) -> io::Result<File> {

@@ -19,6 +19,7 @@ mod dir;
 mod entry;
 mod file;
 mod file_system;
+mod handle;
 pub mod iconv;
 pub mod interrupt;
 mod limits;
@@ -58,6 +59,7 @@ pub use dir::Dir;
 pub use entry::{run_main, set_up};
 pub use file::File;
 pub use file_system::FileSystem;
+pub use handle::FileHandle;
 pub use limits::{
     descriptor_limit, is_disconnected, is_name_refused, is_out_of_descriptors, is_symlink_refused,
 };
@@ -66,7 +68,7 @@ pub use map::{Advice, Map};
 pub use memory::{Memory, MemoryLeft, bound_heap, memory_left, release_freed, thread_limit, use_huge_pages};
 pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of, mounts_on};
 pub use mount_users::{other_namespaces, processes_in, users_of_mount};
-pub use positioned::punch_hole;
+pub use positioned::{data_ranges, punch_hole};
 pub use process::{
     Ended, end_by_signals, exec, has_read_block_device, is_ignored, is_lock_of_reader, is_running,
     keep_alive, lock, read_stdin, run_detached, spawn_detached, spawn_service, stdin_is_file, terminate,

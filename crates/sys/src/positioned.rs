@@ -5,7 +5,10 @@ use std::{
     ops::Range,
 };
 
-use rustix::fs::FallocateFlags;
+use rustix::{
+    fs::{FallocateFlags, SeekFrom},
+    io::Errno,
+};
 
 use crate::{
     File,
@@ -21,6 +24,26 @@ pub fn punch_hole(file: &File, range: Range<u64>) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let punch = || rustix::fs::fallocate(file, flags, range.start, range.end - range.start);
     Ok(retried(Phase::Write, punch)?)
+}
+
+/// Returns the ranges of a file, up to `size`, that hold data. Between them are holes, which read
+/// as zeros and take no space. A file system that does not know its holes reports data only.
+pub fn data_ranges(file: &File, size: u64) -> io::Result<Vec<Range<u64>>> {
+    let mut ranges = Vec::new();
+    let mut offset = 0;
+    while offset < size {
+        let start = match retried(Phase::Other, || rustix::fs::seek(file, SeekFrom::Data(offset))) {
+            // No data are left.
+            Err(Errno::NXIO) => break,
+            Err(Errno::INVAL) => return Ok([(0..size)].into()),
+            found => found?,
+        };
+        let end = retried(Phase::Other, || rustix::fs::seek(file, SeekFrom::Hole(start)))?;
+        ranges.push(start..end.min(size));
+        offset = end;
+    }
+    ranges.retain(|range| range.start < range.end);
+    Ok(ranges)
 }
 
 impl File {
@@ -57,6 +80,26 @@ impl File {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_the_data_between_holes() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let path = place.path().join("sparse");
+        std::fs::write(&path, [b'x'; 3 << 16]).expect("written");
+        let file = crate::by_path::open_to_edit(&path).expect("opened");
+        assert_eq!(data_ranges(&file, 3 << 16).expect("asked"), [0..3 << 16]);
+        if punch_hole(&file, 1 << 16..2 << 16).is_err() {
+            eprintln!("no holes on {}", place.path().display());
+            return;
+        }
+        assert_eq!(data_ranges(&file, 3 << 16).expect("asked"), [0..1 << 16, 2 << 16..3 << 16]);
+        file.set_len(1 << 20).expect("longer");
+        assert_eq!(data_ranges(&file, 1 << 20).expect("asked"), [0..1 << 16, 2 << 16..3 << 16]);
+        std::fs::write(&path, "").expect("emptied");
+        assert_eq!(data_ranges(&file, 0).expect("asked"), []);
+        file.set_len(1 << 16).expect("longer");
+        assert_eq!(data_ranges(&file, 1 << 16).expect("asked"), []);
+    }
 
     #[test]
     fn writes_many_pieces_and_reads_them_back() {
