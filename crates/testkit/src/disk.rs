@@ -62,6 +62,11 @@ impl Disk {
         }
     }
 
+    /// Mounts the file system in the file `image`, which stays, on the directory `point`.
+    pub fn of_image(image: &Path, point: &Path) -> Option<Disk> {
+        Disk::mounted(Command::new("mount").args(["-o", "loop"]).args([image, point]), point)
+    }
+
     /// Mounts a file system in memory, of `mebibytes`, on the directory `point`.
     pub fn in_memory(mebibytes: u64, point: &Path) -> Option<Disk> {
         let options = format!("size={mebibytes}m,mode=755");

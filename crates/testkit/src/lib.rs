@@ -6,6 +6,7 @@
 //!   the other, and every visible result must be equal.
 //! - [`weather`]: a directory on a slow, failing or data-losing disk, for real programs.
 //! - [`CaseInsensitive`]: a file system that ignores case.
+//! - [`RecordedDisk`]: a disk in each state that a power cut can leave.
 //! - [`disk`]: mounted file systems of other kinds, and a user without privileges.
 //! - [`ErofsImage`]: a mounted read-only image.
 //! - [`imports`]: the imports between the modules of a crate, and import cycles.
@@ -25,6 +26,7 @@ mod group;
 pub mod imports;
 mod mount;
 mod oracle;
+mod recorded;
 mod sandbox;
 pub mod servers;
 pub mod shim;
@@ -38,5 +40,6 @@ pub use filter::FILTER_PROTOCOL;
 pub use group::wait_for_group;
 pub use mount::{CaseInsensitive, ErofsImage};
 pub use oracle::{Oracle, Snapshot, wording};
+pub use recorded::{RecordedDisk, Unflushed};
 pub use sandbox::{Repo, Run, Sandbox};
 pub use tools::{has_program, need_program};
