@@ -5,6 +5,7 @@
 //! - `boot`: the boot of the machine, for what is not on the disk yet;
 //! - [`record`]: the stored facts about the workspaces of a repository, and their locks;
 //! - [`backend`]: the ways to combine a base and an upper layer: mounting and unmounting;
+//! - [`crash`]: the repair of an upper layer after a crash of the machine;
 //! - [`remove`]: the removal of files and state;
 //! - [`frozen`]: ignored files that workspaces share;
 //! - [`orphans`]: mounts whose repository was deleted;
@@ -17,6 +18,7 @@
 pub mod backend;
 pub mod base;
 mod boot;
+pub mod crash;
 pub mod frozen;
 pub mod orphans;
 pub mod rebase;

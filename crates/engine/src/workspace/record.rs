@@ -69,10 +69,10 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// `fsync` works. Copying up a file waits for the disk.
-    #[default]
     Synced,
-    /// overlayfs ignores `fsync` (mount option `volatile`). After a crash the upper layer may be
-    /// incomplete.
+    /// overlayfs ignores `fsync` (mount option `volatile`), and copying up a file does not wait.
+    /// After a crash the upper layer is repaired ([`super::crash`]).
+    #[default]
     Volatile,
 }
 
@@ -109,8 +109,8 @@ pub struct Record {
     /// The directory that contains `upper` and `work`, if it is not the workspace's state
     /// directory.
     pub place: Option<PathBuf>,
-    /// The durability of the upper layer.
-    pub durability: Durability,
+    /// The durability of the upper layer, if it does not follow `sapwood.workspaceSync`.
+    pub durability: Option<Durability>,
     /// The state of use.
     pub activity: Activity,
 }
@@ -137,10 +137,9 @@ impl Workspace {
         self.place().join("work")
     }
 
-    /// Lets this user empty [`Workspace::work`]. The kernel creates a directory without permissions
-    /// there, which other users than root could not empty.
+    /// Lets this user empty [`Workspace::work`].
     pub fn unseal_work(&self) {
-        let _ = by_path::set_mode(&self.work().join("work"), 0o700);
+        super::crash::mark::unseal(&self.work());
     }
 
     fn place(&self) -> &Path {
@@ -424,10 +423,7 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
         base,
         layers: all("layer").into_iter().map(path_of).collect(),
         place: one("place").map(path_of),
-        durability: match one("volatile").is_some() {
-            true => Durability::Volatile,
-            false => Durability::Synced,
-        },
+        durability: one("volatile").map(|_| Durability::Volatile),
         activity: if one("frozen").is_some() { Activity::Frozen } else { Activity::Active },
     };
     Ok(Some(Workspace { name: name.to_owned(), state, record }))
@@ -451,7 +447,7 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
     if let Some(place) = &record.place {
         add("place", bytes(place));
     }
-    if record.durability == Durability::Volatile {
+    if record.durability == Some(Durability::Volatile) {
         add("volatile", "true".into());
     }
     if record.activity == Activity::Frozen {
@@ -480,7 +476,7 @@ mod tests {
             base: Some(BaseRef { dir: "/bases".into(), name: "12ab".into() }),
             layers: vec!["/one;".into(), "/two\\".into()],
             place: Some("/elsewhere".into()),
-            durability: Durability::Volatile,
+            durability: Some(Durability::Volatile),
             activity: Activity::Frozen,
         }
     }

@@ -16,6 +16,7 @@ macro_rules! need_root {
     };
 }
 
+mod crashes;
 mod fuse;
 mod holding;
 mod mounting;
@@ -40,7 +41,8 @@ fn main() -> ExitCode {
     if let Some(code) = place::helper(&words) {
         return code;
     }
-    let all: Vec<Check> = [mounting::CHECKS, holding::CHECKS, fuse::CHECKS, promises::CHECKS].concat();
+    let all: Vec<Check> =
+        [mounting::CHECKS, crashes::CHECKS, holding::CHECKS, fuse::CHECKS, promises::CHECKS].concat();
     if words.contains(&"--list") {
         all.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;

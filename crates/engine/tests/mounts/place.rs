@@ -99,6 +99,12 @@ impl Place {
         self
     }
 
+    /// Adds a file of three blocks to the base.
+    pub(crate) fn with_file(self, name: &str) -> Place {
+        fs::write(self.layers.base.files().join(name), content()).expect("written");
+        self
+    }
+
     /// Changes the owner of all files to an unprivileged user.
     pub(crate) fn of_nobody(self) -> Place {
         fn give(path: &Path) {
@@ -164,6 +170,11 @@ impl Drop for Place {
             let _ = sys::mount::unmount(&mount.point, sys::mount::Unmount::Lazy);
         }
     }
+}
+
+/// Returns the content of a file of three blocks, without a zero.
+pub(crate) fn content() -> Vec<u8> {
+    (0..3 * 4096).map(|at| (at % 251) as u8 + 1).collect()
 }
 
 /// Returns the layers below `root`.

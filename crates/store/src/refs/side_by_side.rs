@@ -12,7 +12,7 @@ use crate::{Components, Fsync, side_by_side};
 
 /// Syncs files and directories, if refs are hardened. A directory that no longer exists is replaced
 /// by its nearest existing parent.
-pub(super) fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result<(), Error> {
+pub fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result<(), Error> {
     if !fsync.hardens(Components::REFERENCE) {
         return Ok(());
     }

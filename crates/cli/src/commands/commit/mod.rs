@@ -19,6 +19,7 @@ mod plan;
 mod signoff;
 mod summary;
 mod template;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -167,7 +168,14 @@ impl Run<'_> {
         }
         let message = self.read_message()?;
         let changes = self.changes(&prepared)?;
+        let workspace = self.workspace()?;
+        if let Some(workspace) = &workspace {
+            self.sync_files(workspace, &prepared)?;
+        }
         let oid = self.conclude(prepared, &message, &author, &committer)?;
+        if let Some(workspace) = &workspace {
+            workspace::acknowledge(workspace)?;
+        }
         let index = index_name(self.session);
         let of_commit = CommitHooks { index: &index, ..of_commit };
         of_commit.run(repo, settings, "post-commit", &[])?;

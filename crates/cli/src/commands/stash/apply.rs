@@ -1,11 +1,14 @@
 //! `stash apply` and `stash pop`: apply a stash entry to the worktree.
 
+use std::path::PathBuf;
+
 use bstr::{BString, ByteSlice as _};
 use engine::{
     add::{Missing, write_tree},
     checkout::{Attributes, Plan},
     stash::{self, Merge, Merged, Staged},
     switch::{self, ResetReason, state},
+    workspace::crash,
 };
 use format::{ObjectId, index::Index};
 use repo::Repository;
@@ -226,8 +229,8 @@ fn make_durable(repo: &Repository, settings: &Settings, paths: &[BString]) -> Re
     if !fsync.hardens(Components::REFERENCE) {
         return Ok(());
     }
-    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
+    let top = place_to_sync(repo)?;
+    let root = sys::Dir::open(&top).map_err(Failure::cannot_open(&top))?;
     stash::sync(&root, paths)
         .map_err(|(path, error)| Failure::error(text!("cannot sync '", path, "': ", sys::reason(&error))))
 }
@@ -237,7 +240,14 @@ pub(super) fn make_all_durable(repo: &Repository, settings: &Settings) -> Result
     if !settings.fsync.hardens(Components::REFERENCE) {
         return Ok(());
     }
-    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    sys::mount::sync_file_system(top)
+    sys::mount::sync_file_system(&place_to_sync(repo)?)
         .map_err(|error| Failure::error(text!("cannot sync the worktree: ", sys::reason(&error))))
+}
+
+/// Returns the directory through which the files of the worktree are synced: of a workspace its
+/// upper layer, because its mount may ignore syncs.
+fn place_to_sync(repo: &Repository) -> Result<PathBuf, Failure> {
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    let upper = crash::place_to_sync(&repo.real_common_dir(), repo.git_dir());
+    Ok(upper.unwrap_or_else(|| top.to_owned()))
 }

@@ -139,7 +139,7 @@ fn create(
         sparse: request.sparse.clone(),
         layers: with::layers(context, request)?,
         frozen: with::paths(request)?,
-        durability: if request.volatile { Durability::Volatile } else { Durability::Synced },
+        durability: request.volatile.then_some(Durability::Volatile),
         quiet: request.quiet || request.json,
         progress: request.progress,
     };

@@ -8,7 +8,7 @@ use std::{
 
 use bstr::BString;
 use engine::workspace::{backend::holder, record::Workspace};
-use repo::Trust;
+use repo::{Repository, Trust};
 
 use super::{
     context::Context,
@@ -37,7 +37,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal("name a command"));
     }
     let context = Context::open(run)?;
-    become_command(run, &context.common, &context.find(name.as_ref())?, &words)
+    become_command(run, &context.repo, &context.find(name.as_ref())?, &words)
 }
 
 /// Runs `enter`: replaces this process by the user's shell.
@@ -46,7 +46,7 @@ pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [name] = words.as_slice() else { return Err(Failure::fatal("name one workspace")) };
     let context = Context::open(run)?;
     let shell = run.variable("SHELL").filter(|shell| !shell.is_empty()).unwrap_or(b"/bin/sh");
-    become_command(run, &context.common, &context.find(name.as_ref())?, &[shell.into()])
+    become_command(run, &context.repo, &context.find(name.as_ref())?, &[shell.into()])
 }
 
 /// Runs a command in the workspace and waits for it. Returns its exit code.
@@ -68,18 +68,18 @@ fn site_of(workspace: &Workspace) -> &Path {
 
 fn become_command(
     run: &Invocation,
-    common: &Path,
+    repo: &Repository,
     workspace: &Workspace,
     command: &[BString],
 ) -> Result<u8, Failure> {
     match mounts::site(workspace) {
         Some(site) => {
-            mounts::mount(run, common, workspace)?;
+            mounts::mount(run, repo, workspace)?;
             holder::join(workspace.record.backend, &site, Path::new(""))?;
         }
         None => {
             let dir = &workspace.record.dir;
-            let trust = Trust::of(run.outside(), common);
+            let trust = Trust::of(run.outside(), &repo.real_common_dir());
             workspace.check(&trust)?;
             trust.check_mount_point(dir)?;
             std::env::set_current_dir(dir).map_err(Failure::cannot_open(dir))?;

@@ -34,7 +34,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 /// Runs `thaw`. Returns its exit code.
 pub(super) fn thaw(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &THAW, "thawed", |context, workspace| {
-        mounts::mount(context.run, &context.common, &set(context, workspace, Activity::Active)?)
+        mounts::mount(context.run, &context.repo, &set(context, workspace, Activity::Active)?)
     })
 }
 

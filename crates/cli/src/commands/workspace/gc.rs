@@ -183,7 +183,7 @@ pub(crate) fn recover_at(run: &Invocation, top: &Path) -> Result<Recovered, Fail
     let Some(workspace) = context.all()?.into_iter().find(|found| found.record.dir == top) else {
         return Ok(Recovered::Nothing);
     };
-    mounts::mount(run, &context.common, &workspace)?;
+    mounts::mount(run, &context.repo, &workspace)?;
     Ok(Recovered::Workspace)
 }
 

@@ -5,6 +5,7 @@ use std::{os::unix::ffi::OsStrExt as _, path::Path};
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
     backend::Mounted,
+    crash::Notice,
     record::Workspace,
     upper::{self, Layer},
 };
@@ -14,7 +15,7 @@ use sys::{FileType, by_path};
 
 use super::{
     context::{self, Context, json_path},
-    mounts,
+    crash, mounts,
     request::{LIST, Request},
 };
 use crate::{
@@ -108,6 +109,7 @@ impl Facts {
             },
             "baseFound": self.has_base,
             "changes": self.changes,
+            "crash": crash::json(&self.workspace),
             "size": self.size,
         })
     }
@@ -139,8 +141,26 @@ fn table(all: &[Facts]) -> Vec<BString> {
         let dir = record.dir.as_os_str().as_bytes();
         let backend = record.backend.name();
         let gone = if facts.has_base { "" } else { " (its base is gone)" };
+        let crash = match Notice::read(&facts.workspace.state).map_or(0, |notice| notice.findings.len()) {
+            0 => String::new(),
+            count => format!(" ({count} paths to look at after a crash)"),
+        };
         text!(
-            name, pad, "  ", branch, "  ", changes, "  ", size, " KB  ", backend, "  ", state, gone, "  ",
+            name,
+            pad,
+            "  ",
+            branch,
+            "  ",
+            changes,
+            "  ",
+            size,
+            " KB  ",
+            backend,
+            "  ",
+            state,
+            gone,
+            crash.as_str(),
+            "  ",
             dir
         )
     };

@@ -29,7 +29,7 @@ use repo::{Repository, convert::Metadata, objects};
 use store::Fsync;
 use sys::{File, by_path};
 
-use super::{contents, context, durable, mounts, supply::Supply};
+use super::{contents, context, durable, mounts, persist, supply::Supply};
 use crate::{
     session::{invocation::Invocation, settings::Settings, worktree_config},
     term::{
@@ -56,8 +56,8 @@ pub(crate) struct WorkspaceOptions {
     pub(crate) layers: Vec<PathBuf>,
     /// The paths that the layers contain.
     pub(crate) frozen: Vec<BString>,
-    /// The durability of the upper layer.
-    pub(crate) durability: Durability,
+    /// The durability of the upper layer, if it does not follow the setting.
+    pub(crate) durability: Option<Durability>,
     /// Print no progress.
     pub(crate) quiet: bool,
     /// `--[no-]progress`
@@ -309,7 +309,7 @@ pub(crate) struct NewWorkspace<'a> {
     upper_dir: Option<PathBuf>,
     backend: Backend,
     layers: Vec<PathBuf>,
-    durability: Durability,
+    durability: Option<Durability>,
     base: Option<Base>,
     /// The patterns to write. `None` if the worktree is not sparse or copies the patterns of this
     /// one.
@@ -404,7 +404,7 @@ impl NewWorkspace<'_> {
         let fsync = &self.settings.fsync;
         base.install_index(self.repo, &admin.dir, &workspace.record.dir, monitor, fsync)?;
         if self.backend.has_upper() {
-            mounts::mount(self.run, &self.common, workspace)?;
+            mounts::mount(self.run, self.repo, workspace)?;
         }
         if self.backend == Backend::Reflink {
             backend::copy(base, &admin.dir, &self.top, sys::cores(), &self.settings.fsync)?;
@@ -413,6 +413,16 @@ impl NewWorkspace<'_> {
             durable::harden_in_background(base, &workspace.state);
         }
         Ok(0)
+    }
+
+    /// Makes the complete workspace durable, unless its base is not durable either.
+    pub(crate) fn persist(&self, admin: &Admin) -> Result<(), Failure> {
+        match (self.workspace.get(), &self.base) {
+            (Some(workspace), Some(base)) if self.backend.has_upper() && base.pending.is_none() => {
+                persist::persist(&self.common, admin, workspace, self.settings.fsync)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes the mount and the state. The base stays.

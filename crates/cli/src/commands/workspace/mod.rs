@@ -8,6 +8,7 @@ mod base;
 mod changes;
 pub(crate) mod contents;
 pub(crate) mod context;
+mod crash;
 pub(crate) mod create;
 mod doctor;
 mod durable;
@@ -18,6 +19,7 @@ mod list;
 pub(crate) mod maker;
 mod mount;
 mod mounts;
+mod persist;
 mod rebase;
 pub(crate) mod relocate;
 pub(crate) mod remove;
@@ -28,7 +30,8 @@ mod with;
 use crate::commands::record::{Command, Group, Revisions};
 
 use request::{
-    ADOPT, BASE, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LIST, MOUNT, MOVE, REBASE, REMOVE, THAW, UNMOUNT,
+    ADOPT, BASE, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LIST, MOUNT, MOVE, REBASE, REMOVE, SYNC, THAW,
+    UNMOUNT,
 };
 
 /// The record of `workspace`.
@@ -89,6 +92,16 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Unmount workspaces, and keep their changes",
         syntax: &UNMOUNT,
         run: mount::unmount,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace sync",
+        summary: "Make the changes of workspaces durable",
+        about: "Writes the changes of workspaces to the disk. In a workspace fsync does nothing, unless \
+                sapwood.workspaceSync is 'always': so this command is for files that a crash of the machine must \
+                not take. It returns when the disk has them.",
+        syntax: &SYNC,
+        run: crash::sync,
         ..SUBCOMMAND
     },
     Command {

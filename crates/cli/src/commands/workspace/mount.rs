@@ -27,11 +27,7 @@ use crate::{
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &MOUNT, "mounted", |context, workspace| {
         let _lock = workspace.lock(&context.repo.trust())?;
-        mounts::mount(
-            run,
-            &context.common,
-            &relocate::recover(context, &rebase::recover(context, workspace)?)?,
-        )
+        mounts::mount(run, &context.repo, &relocate::recover(context, &rebase::recover(context, workspace)?)?)
     })
 }
 

@@ -12,12 +12,13 @@ use bstr::BString;
 use engine::workspace::{
     backend::{self, Backend, Busy, Layers, Mounted, Process, Programs, Site, holder, image},
     base::Bases,
-    record::{self, Activity, Workspace},
+    crash::Notice,
+    record::{self, Activity, Durability, Workspace},
 };
-use repo::Trust;
-use sys::by_path;
+use repo::{Repository, Trust};
+use sys::{FileType, by_path};
 
-use super::{context, durable, maker};
+use super::{context, crash, durable, maker};
 use crate::{
     session::invocation::Invocation,
     term::{
@@ -41,36 +42,47 @@ pub(super) fn site(workspace: &Workspace) -> Option<Site> {
     workspace.record.backend.has_upper().then(|| Site::of(workspace))
 }
 
-/// Mounts a workspace, unless it is mounted. `common` is the common directory of all worktrees.
-pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> Result<(), Failure> {
+/// Mounts a workspace of `repo`, unless it is mounted. Tells the user what a crash of the machine
+/// did to it.
+pub(super) fn mount(run: &Invocation, repo: &Repository, workspace: &Workspace) -> Result<(), Failure> {
     if workspace.record.activity == Activity::Frozen {
         let name = workspace.name.as_bytes();
         let advice = String::from_utf8_lossy(&text!("thaw it: sapwood workspace thaw ", name)).into_owned();
         return Err(Failure::Fatal(text!("the workspace '", name, "' is frozen")).advised(Some(advice)));
     }
-    let trust = Trust::of(run.outside(), common);
+    let common = repo.real_common_dir();
+    let trust = Trust::of(run.outside(), &common);
     workspace.check(&trust)?;
     trust.check_mount_point(&workspace.record.dir)?;
     let is_mounted = || matches!(state(workspace), Ok(Mounted::Here | Mounted::InNamespace { .. }));
     if !is_mounted() {
-        durable::restore(run, common, workspace)?;
+        durable::restore(run, &common, workspace)?;
     }
     let layers = match layers(workspace) {
         // A mount that exists needs no base.
         Err(_) if is_mounted() => return Ok(()),
         layers => layers?,
     };
-    let Some(layers) = layers else { return Ok(()) };
+    let Some(mut layers) = layers else { return Ok(()) };
+    layers.durability = match workspace.record.durability {
+        Some(chosen) => chosen,
+        None => configured_durability(repo)?,
+    };
     if let Some(base) = &workspace.record.base {
         Bases::trusted(&base.dir, trust)?.to_mount(&base.name)?;
     }
-    // The directory may have been made again. Without the file, Git would find a repository above
-    // it after the next unmount.
-    if by_path::list(&workspace.record.dir).is_ok_and(|names| names.is_empty()) {
+    // The directory may have been made again, or a crash may have taken the content of the file.
+    // Without it, Git would find a repository above it after the next unmount.
+    let dir = &workspace.record.dir;
+    if (is_empty(dir) || is_torn(&dir.join(".git"))) && !is_mounted() {
         maker::mark_unmounted(workspace)?;
     }
-    let programs = Programs { holder: holder(common, workspace)?, search: context::programs(run) };
-    backend::mount(workspace.record.backend, &layers, &programs)?;
+    let holder = holder(&common, workspace, layers.durability)?;
+    let programs = Programs { holder, search: context::programs(run) };
+    let known = Notice::read(&workspace.state)?.findings.len();
+    let mounted = backend::mount(workspace.record.backend, &layers, &programs);
+    crash::tell(workspace, known)?;
+    mounted?;
     durable::harden_in_background(&layers.base, &workspace.state);
     if let Some(dir) = backend::changed_base(&layers.site.state) {
         let dir = dir.as_os_str().as_bytes();
@@ -82,6 +94,14 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
         ));
     }
     Ok(())
+}
+
+fn is_empty(dir: &Path) -> bool {
+    by_path::list(dir).is_ok_and(|names| names.is_empty())
+}
+
+fn is_torn(file: &Path) -> bool {
+    matches!(by_path::stat(file), Ok(Some(stat)) if stat.file_type == FileType::File && stat.size == 0)
 }
 
 /// Tells the user how to see the files of a workspace that not every process sees.
@@ -188,11 +208,24 @@ pub(super) fn state(workspace: &Workspace) -> Result<Mounted, Failure> {
     }
 }
 
+/// Returns the durability of workspaces that follow the setting.
+fn configured_durability(repo: &Repository) -> Result<Durability, Failure> {
+    match repo.config_str("sapwood.workspaceSync") {
+        None => Ok(Durability::Volatile),
+        Some(value) if value == "auto" => Ok(Durability::Volatile),
+        Some(value) if value == "always" => Ok(Durability::Synced),
+        Some(value) => Err(Failure::fatal(format!(
+            "bad value '{value}' for sapwood.workspaceSync: it is 'auto' or 'always'"
+        ))),
+    }
+}
+
 /// Returns the command line of the process that keeps a workspace's namespace alive.
-fn holder(common: &Path, workspace: &Workspace) -> Result<holder::Program, Failure> {
+fn holder(common: &Path, workspace: &Workspace, durability: Durability) -> Result<holder::Program, Failure> {
     let program = this_program()?;
     let words = ["workspace", HOLD].map(OsString::from);
-    let places = [common.as_os_str().to_owned(), workspace.name.clone()];
+    let sync = if durability == Durability::Synced { "always" } else { "auto" };
+    let places = [common.as_os_str().to_owned(), workspace.name.clone(), sync.into()];
     Ok(holder::Program { program, argv0: "sapwood".into(), args: words.into_iter().chain(places).collect() })
 }
 
@@ -205,15 +238,16 @@ pub(super) fn this_program() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::fatal(format!("cannot find the path of this program: {error}")))
 }
 
-/// Runs the holder: `workspace hold <common directory> <name>`.
+/// Runs the holder: `workspace hold <common directory> <name> <sync>`.
 pub(super) fn hold(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let [common, name] = args else {
+    let [common, name, sync] = args else {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
     // At a system shutdown, SIGTERM ends the holder.
     sys::end_by_signals();
     let workspace = record::find(Path::new(sys::os_str(common)), sys::os_str(name))?;
-    if let Some(layers) = layers(&workspace)? {
+    if let Some(mut layers) = layers(&workspace)? {
+        layers.durability = if sync == "always" { Durability::Synced } else { Durability::Volatile };
         holder::hold(&layers, std::io::stdout())?;
     }
     Ok(0)

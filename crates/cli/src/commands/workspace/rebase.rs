@@ -129,7 +129,7 @@ fn rebase(
     name: &BStr,
     request: &Request,
 ) -> Result<u8, Failure> {
-    mounts::mount(context.run, &context.common, workspace)?;
+    mounts::mount(context.run, &context.repo, workspace)?;
     mounts::refuse_mounts_inside(workspace)?;
     let old = workspace.record.base.as_ref().expect("a workspace with an upper layer has a base");
     let old = Bases::trusted(&old.dir, context.repo.trust())?.get(&old.name)?;
@@ -238,7 +238,7 @@ impl WorktreeUpdater for BaseReplacement<'_> {
             Ok(true) => {}
             other => {
                 staged.abandon()?;
-                mounts::mount(self.context.run, &self.context.common, self.workspace)?;
+                mounts::mount(self.context.run, &self.context.repo, self.workspace)?;
                 other?;
                 return Err(Failure::fatal("the workspace was changed meanwhile; try again"));
             }
@@ -256,7 +256,7 @@ impl WorktreeUpdater for BaseReplacement<'_> {
     fn finish(&self) -> Result<(), Failure> {
         let workspace = record::find(&self.context.common, &self.workspace.name)?;
         conclude(&self.context.worktree_context(), &workspace)?;
-        mounts::mount(self.context.run, &self.context.common, &workspace)?;
+        mounts::mount(self.context.run, &self.context.repo, &workspace)?;
         self.refresh()
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn relocate(
     lock.write(&mark)?;
     lock.commit_synced(&settings.fsync, store::Components::REFERENCE)?;
     let moved = finish(worktree_context, &settings, &workspace)?;
-    mounts::mount(worktree_context.run, &worktree_context.common, &moved)?;
+    mounts::mount(worktree_context.run, worktree_context.repo, &moved)?;
     Ok(moved)
 }
 

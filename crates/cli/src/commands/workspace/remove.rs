@@ -171,7 +171,7 @@ fn refuse_changes_inside(
     worktree: &Worktree,
 ) -> Result<(), Failure> {
     let name = workspace.name.as_bytes();
-    let mounted = mounts::mount(worktree_context.run, &worktree_context.common, workspace);
+    let mounted = mounts::mount(worktree_context.run, worktree_context.repo, workspace);
     if let Err(failure) = mounted {
         if workspace.record.activity == Activity::Frozen {
             return Err(failure);

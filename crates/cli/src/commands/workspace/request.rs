@@ -77,7 +77,7 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
         ),
         Opt::flag(
             "--volatile",
-            "ignore fsync: faster, but changes may be lost in a crash of the system",
+            "ignore fsync, also with sapwood.workspaceSync=always",
             |request: &mut Request| &mut request.volatile,
         ),
         Opt::flag(
@@ -124,6 +124,17 @@ pub(super) const UNMOUNT: Table<Set<Request>> = Table {
         }),
         JSON,
         QUIET,
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const SYNC: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace sync (--all | <workspace>...) [--json]"],
+    options: &[
+        Opt::flag("--all", "sync every workspace of the repository", |request: &mut Request| {
+            &mut request.all
+        }),
+        JSON,
     ],
     grammar: Grammar::Mixed,
 };

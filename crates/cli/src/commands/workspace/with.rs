@@ -33,7 +33,7 @@ pub(super) fn layers(context: &Context<'_>, request: &Request) -> Result<Vec<Pat
         None => &context.repo,
         Some(name) => {
             let workspace = context.find(name.as_bstr())?;
-            mounts::mount(context.run, &context.common, &workspace)?;
+            mounts::mount(context.run, &context.repo, &workspace)?;
             if mounts::state(&workspace)? != Mounted::Here {
                 return Err(Failure::Fatal(text!(
                     "the files of '",

@@ -452,10 +452,11 @@ impl Add<'_> {
             remove_junk(&[&admin.dir, &self.at.path]);
             return filled;
         }
-        if workspace.is_some() {
+        if let Some(workspace) = &workspace {
             if !request.lock {
                 admin::write(&admin.dir.join("locked"), LOCK_REASON.as_bytes())?;
             }
+            workspace.persist(&admin)?;
         } else if !request.lock {
             // If the lock cannot be removed, the worktree still exists.
             let _ = by_path::remove_file(&admin.dir.join("locked"));

@@ -61,13 +61,6 @@ pub enum Error {
     /// Another process is mounting the upper layer, or has it mounted.
     #[error("the upper layer '{}' is in use by another process", .upper.display())]
     Locked { upper: PathBuf },
-    /// The machine stopped while the workspace was mounted with `volatile`.
-    #[error(
-        "the machine stopped while '{}' was mounted without durability: files that were written \
-         last may be incomplete",
-        .top.display()
-    )]
-    Interrupted { top: PathBuf, mark: PathBuf },
     /// The process that should hold the mount failed, with this message.
     #[error("{message}")]
     Holder { message: String, advice: Option<String> },
@@ -90,12 +83,17 @@ pub enum Error {
     Unfit { backend: Backend, reason: String },
     #[error(transparent)]
     Base(#[from] crate::workspace::base::Error),
+    #[error(transparent)]
+    Upper(#[from] crate::workspace::upper::Error),
     #[error("'{}' is not mounted", .path.display())]
     NotMounted { path: PathBuf },
 }
 
 impl Error {
-    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    pub(in crate::workspace) fn io(
+        action: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(io::Error) -> Error + use<> {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }
     }
@@ -141,9 +139,6 @@ impl Error {
                 marker.display()
             ),
             Error::Locked { .. } => "try again".to_owned(),
-            Error::Interrupted { mark, .. } => {
-                format!("save what you need, then accept the loss: rm -r '{}'", mark.display())
-            }
             Error::NotMounted { .. } => "mount it: 'sapwood workspace mount'".to_owned(),
             Error::Holder { advice, .. } => return advice.clone(),
             Error::NoNamespaces { .. } => {
@@ -164,6 +159,7 @@ impl Error {
             | Error::Io { .. }
             | Error::Mount { .. }
             | Error::Start { .. }
+            | Error::Upper(_)
             | Error::Base(_) => {
                 return None;
             }

@@ -22,7 +22,7 @@ use sys::{
 };
 
 use super::{
-    Backend, Busy, Error, Layers, Mounted, Process, Site,
+    Backend, Busy, Changes, Error, Layers, Mounted, Process, Site,
     marker::Marker,
     overlay::{self, Rights},
 };
@@ -34,6 +34,8 @@ const LOOK: Duration = Duration::from_secs(30);
 const ANSWER: Duration = Duration::from_secs(20);
 /// The file name of a request in the state directory.
 const REQUEST: &str = "unmount";
+/// The file beside a request to unmount a workspace whose upper layer will be deleted.
+const DISCARD: &str = "discard";
 
 /// The command line of a program that calls [`hold`] with its standard output as `ready`.
 #[derive(Clone, Debug)]
@@ -124,6 +126,7 @@ fn begin(layers: &Layers) -> Result<(sys::File, Watch), Error> {
 fn wait(layers: &Layers, mut watch: Watch, mut lock: sys::File) -> Result<(), Error> {
     let current = namespace::Process::current().map_err(Error::io("read", Path::new("/proc/self/stat")))?;
     let request = layers.site.state.join(REQUEST);
+    let discard = layers.site.state.join(DISCARD);
     loop {
         watch.wait(LOOK).map_err(Error::io("watch", &layers.site.state))?;
         let is_current = Marker::read(&layers.site.state).and_then(|marker| marker.holder) == Some(current);
@@ -138,7 +141,9 @@ fn wait(layers: &Layers, mut watch: Watch, mut lock: sys::File) -> Result<(), Er
         }
         if matches!(by_path::stat(&request), Ok(Some(_))) {
             let unmounted = sys::mount::unmount(&layers.site.top, Unmount::Plain);
-            let finished = unmounted.is_ok().then(|| overlay::finish(&layers.site));
+            let is_discarded = matches!(by_path::stat(&discard), Ok(Some(_)));
+            let changes = if is_discarded { Changes::Discarded } else { Changes::Kept };
+            let finished = unmounted.is_ok().then(|| overlay::finish(&layers.site, changes));
             by_path::remove_file(&request).map_err(Error::io("remove", &request))?;
             if let Some(finished) = finished {
                 return finished;
@@ -148,7 +153,7 @@ fn wait(layers: &Layers, mut watch: Watch, mut lock: sys::File) -> Result<(), Er
 }
 
 /// Unmounts a workspace that a holder keeps mounted, and waits until the holder has exited.
-pub(super) fn end(site: &Site, busy: Busy) -> Result<(), Error> {
+pub(super) fn end(site: &Site, busy: Busy, changes: Changes) -> Result<(), Error> {
     let top = || site.top.clone();
     let marker = Marker::read(&site.state).unwrap_or_default();
     let holder = marker.holder.filter(namespace::Process::is_alive);
@@ -168,6 +173,11 @@ pub(super) fn end(site: &Site, busy: Busy) -> Result<(), Error> {
     let processes = others();
     if !processes.is_empty() {
         return Err(Error::Busy { path: top(), processes });
+    }
+    let discard = site.state.join(DISCARD);
+    let _ = by_path::remove_file(&discard);
+    if changes == Changes::Discarded {
+        by_path::append(&discard, true, 0o600).map_err(Error::io("create", &discard))?;
     }
     let request = site.state.join(REQUEST);
     let mut watch = Watch::new(&site.state).map_err(Error::io("watch", &site.state))?;

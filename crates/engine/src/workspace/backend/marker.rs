@@ -19,7 +19,7 @@ use super::{super::boot::Boot, Error, Mounted};
 
 /// The facts about a mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Marker {
+pub(in crate::workspace) struct Marker {
     /// The host's name.
     pub(super) host: String,
     /// The kernel's boot id, which changes with every boot.
@@ -38,7 +38,7 @@ impl Marker {
     }
 
     /// Returns true if the marker was written since the last boot.
-    pub(super) fn is_of_this_boot(&self) -> bool {
+    pub(in crate::workspace) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
 
@@ -63,7 +63,7 @@ impl Marker {
     }
 
     /// Reads the marker. Returns `None` if it is missing or damaged.
-    pub(super) fn read(state: &Path) -> Option<Marker> {
+    pub(in crate::workspace) fn read(state: &Path) -> Option<Marker> {
         let text = String::from_utf8(by_path::read(&place(state)).ok()??).ok()?;
         let mut marker = Marker::default();
         for line in text.lines() {
@@ -79,7 +79,8 @@ impl Marker {
                 _ => {}
             }
         }
-        Some(marker)
+        // A crash may take the content of the file.
+        (!marker.host.is_empty()).then_some(marker)
     }
 
     /// Removes the marker, if it exists.
@@ -143,7 +144,8 @@ fn host() -> String {
     String::from_utf8_lossy(&sys::user::host_name()).into_owned()
 }
 
-fn boot() -> String {
+/// Returns the kernel's boot id.
+pub(in crate::workspace) fn boot() -> String {
     Boot::current().map(|boot| boot.id().to_owned()).unwrap_or_default()
 }
 

@@ -23,7 +23,7 @@ mod fill;
 pub mod fuse;
 pub mod holder;
 pub mod image;
-mod marker;
+pub(super) mod marker;
 mod overlay;
 mod share;
 
@@ -38,7 +38,9 @@ use sys::{Mount, by_path};
 
 use super::{
     base::Base,
+    crash,
     record::{Durability, Workspace},
+    upper::Form,
 };
 
 /// A way to provide the files of a workspace, the best first.
@@ -142,7 +144,7 @@ impl Layers {
             base,
             frozen: workspace.record.layers.clone(),
             site: Site::of(workspace),
-            durability: workspace.record.durability,
+            durability: workspace.record.durability.unwrap_or_default(),
         }
     }
 }
@@ -180,6 +182,15 @@ pub enum Busy {
     Detach,
 }
 
+/// The treatment of the upper layer after an unmount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Changes {
+    /// It stays, and is durable.
+    Kept,
+    /// It is deleted. Nothing waits for the disk.
+    Discarded,
+}
+
 /// Mounts a workspace, unless it is already mounted. A backend without an upper layer has nothing
 /// to mount.
 pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<Mounted, Error> {
@@ -198,7 +209,8 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
     match backend {
         Backend::Image => {
             let held = image::mount(&layers.base)?;
-            let mounted = overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current());
+            let mounted = crash::recover(layers, Form::Trusted)
+                .and_then(|()| overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current()));
             drop(held);
             if let Err(error) = mounted {
                 // The base may have been mounted only for this workspace.
@@ -207,9 +219,13 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
             }
         }
         Backend::Overlay => {
+            crash::recover(layers, Form::Trusted)?;
             overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current())?;
         }
-        Backend::OverlayUser => return holder::start_or_replace(layers, &programs.holder),
+        Backend::OverlayUser => {
+            crash::recover(layers, Form::User)?;
+            return holder::start_or_replace(layers, &programs.holder);
+        }
         Backend::Fuse => fuse::mount(layers, &programs.search)?,
         Backend::Btrfs | Backend::Reflink | Backend::Copy => {}
     }
@@ -219,6 +235,10 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
 /// Unmounts a workspace, if it is mounted. Returns [`Error::Busy`] with the processes that use it,
 /// or [`Error::Inside`] with a mount inside it, unless `busy` is [`Busy::Detach`].
 pub fn unmount(backend: Backend, site: &Site, busy: Busy) -> Result<(), Error> {
+    unmount_with(backend, site, busy, Changes::Kept)
+}
+
+fn unmount_with(backend: Backend, site: &Site, busy: Busy, changes: Changes) -> Result<(), Error> {
     if backend == Backend::Fuse && fuse::is_dead(&site.top) {
         return fuse::unmount(site, Busy::Detach);
     }
@@ -227,10 +247,10 @@ pub fn unmount(backend: Backend, site: &Site, busy: Busy) -> Result<(), Error> {
     }
     match (backend, state(backend, site)?) {
         (Backend::Image | Backend::Overlay | Backend::OverlayUser, Mounted::Here) => {
-            overlay::unmount(site, busy)
+            overlay::unmount(site, busy, changes)
         }
         (Backend::Fuse, Mounted::Here) => fuse::unmount(site, busy),
-        (Backend::OverlayUser, Mounted::InNamespace { .. }) => holder::end(site, busy),
+        (Backend::OverlayUser, Mounted::InNamespace { .. }) => holder::end(site, busy, changes),
         (_, Mounted::InNamespace { pid }) if busy == Busy::Refuse => Err(elsewhere(site, pid)),
         // An earlier unmount may have left a bind mount.
         (_, Mounted::No) if busy == Busy::Refuse => overlay::refuse_copies(site),
@@ -285,7 +305,7 @@ pub fn discard(backend: Backend, site: &Site, busy: Busy) -> Result<(), Error> {
         Mounted::Here if is_overlay => sys::mount::keep(&site.top).ok(),
         _ => None,
     };
-    let unmounted = unmount(backend, site, busy);
+    let unmounted = unmount_with(backend, site, busy, Changes::Discarded);
     if let Some(kept) = kept {
         kept.end_behind_us();
     }

@@ -12,8 +12,8 @@ use sys::{
 };
 
 use super::{
-    super::record::Durability,
-    Busy, Error, Layers, Mounted, Process, Site,
+    super::{crash::mark, record::Durability},
+    Busy, Changes, Error, Layers, Mounted, Process, Site,
     error::explained,
     marker::{self, Marker},
     place_of, real,
@@ -43,8 +43,10 @@ pub(super) fn mount(layers: &Layers, rights: Rights, marker: &Marker) -> Result<
 pub(super) fn mount_locked(layers: &Layers, rights: Rights, marker: &Marker) -> Result<(), Error> {
     refuse_cover(&layers.site.top)?;
     make_work(&layers.site.work)?;
-    // This reads the marker of the last mount.
-    clear_volatile_mark(layers)?;
+    match layers.durability {
+        Durability::Synced => mark::settle(&layers.site)?,
+        Durability::Volatile => mark::begin(&layers.site)?,
+    }
     // Written before the mount: if this process is killed in between, the marker has no mount,
     // which is harmless.
     marker.write(&layers.site.state)?;
@@ -67,26 +69,37 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
             Durability::Volatile => sys::mount::Durability::Volatile,
         },
     };
-    let made = match sys::mount::overlay(&overlay) {
-        Ok(made) => made.attach(&layers.site.top).map_err(Into::into),
-        Err(error) if sys::mount::takes_no_descriptors(&error) => {
-            // The second form's error is clearer only if the kernel supports that form.
-            sys::mount::overlay_by_names(&overlay, &layers.site.top).map_err(|_| error)
+    let made = make(&overlay, &layers.site.top).or_else(|error| match overlay.durability {
+        // Linux 5.10 and newer know `volatile`.
+        sys::mount::Durability::Volatile if sys::mount::takes_no_descriptors(&error) => {
+            let synced = Overlay { durability: sys::mount::Durability::Synced, ..overlay.clone() };
+            make(&synced, &layers.site.top)
         }
-        Err(error) => Err(error),
-    };
+        _ => Err(error),
+    });
     made.map_err(|error| {
         let needed: Vec<&Path> = overlay.lower.iter().copied().chain(overlay.data).collect();
         explained(error, &layers.site.top, FILE_SYSTEM, Some(&layers.site.upper), &needed)
     })
 }
 
+fn make(overlay: &Overlay<'_>, top: &Path) -> Result<(), sys::mount::MountError> {
+    match sys::mount::overlay(overlay) {
+        Ok(made) => made.attach(top).map_err(Into::into),
+        Err(error) if sys::mount::takes_no_descriptors(&error) => {
+            // The second form's error is clearer only if the kernel supports that form.
+            sys::mount::overlay_by_names(overlay, top).map_err(|_| error)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Unmounts the overlay of this namespace.
-pub(super) fn unmount(site: &Site, busy: Busy) -> Result<(), Error> {
+pub(super) fn unmount(site: &Site, busy: Busy, changes: Changes) -> Result<(), Error> {
     let top = &site.top;
     if busy == Busy::Detach {
         sys::mount::unmount(top, Unmount::Lazy).map_err(Error::io("unmount", top))?;
-        return finish(site);
+        return finish(site, changes);
     }
     unmount_unused(top)?;
     refuse_copies(site)?;
@@ -94,7 +107,7 @@ pub(super) fn unmount(site: &Site, busy: Busy) -> Result<(), Error> {
     if !processes.is_empty() {
         return Err(Error::Elsewhere { path: top.clone(), processes });
     }
-    finish(site)
+    finish(site, changes)
 }
 
 /// Unmounts the overlay in the namespace of a holder, which this process has joined. The marker
@@ -102,7 +115,7 @@ pub(super) fn unmount(site: &Site, busy: Busy) -> Result<(), Error> {
 pub(super) fn unmount_in_namespace(site: &Site) -> Result<(), Error> {
     refuse_copies(site)?;
     unmount_unused(&site.top)?;
-    settle_volatile(site)
+    mark::settle(site)
 }
 
 /// Unmounts the overlay at `top`. Returns [`Error::Busy`] if processes use it.
@@ -126,19 +139,12 @@ fn unmount_unused(top: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Completes an unmount: makes the upper layer of a volatile mount durable, and removes the marks.
-pub(super) fn finish(site: &Site) -> Result<(), Error> {
-    settle_volatile(site)?;
-    Marker::remove(&site.state);
-    Ok(())
-}
-
-fn settle_volatile(site: &Site) -> Result<(), Error> {
-    let mark = volatile_mark(site);
-    if matches!(by_path::stat(&mark), Ok(Some(_))) {
-        sys::mount::sync_file_system(&site.upper).map_err(Error::io("sync", &site.upper))?;
-        remove_volatile_mark(&mark)?;
+/// Completes an unmount: makes an upper layer that is kept durable, and removes the marks.
+pub(super) fn finish(site: &Site, changes: Changes) -> Result<(), Error> {
+    if changes == Changes::Kept {
+        mark::settle(site)?;
     }
+    Marker::remove(&site.state);
     Ok(())
 }
 
@@ -234,27 +240,4 @@ fn refuse_cover(top: &Path) -> Result<(), Error> {
         Some(mount) => Err(Error::Covered { path: top.to_owned(), file_system: mount.file_system }),
         None => Ok(()),
     }
-}
-
-/// Returns the directory whose presence makes the kernel reject the upper layer of a volatile
-/// mount.
-fn volatile_mark(site: &Site) -> PathBuf {
-    site.work.join("work").join("incompat")
-}
-
-/// Removes the mark of a volatile mount. Returns an error if the machine was restarted since that
-/// mount.
-fn clear_volatile_mark(layers: &Layers) -> Result<(), Error> {
-    let mark = volatile_mark(&layers.site);
-    if !matches!(by_path::stat(&mark), Ok(Some(_))) {
-        return Ok(());
-    }
-    match Marker::read(&layers.site.state) {
-        Some(marker) if marker.is_of_this_boot() => remove_volatile_mark(&mark),
-        _ => Err(Error::Interrupted { top: layers.site.top.clone(), mark }),
-    }
-}
-
-fn remove_volatile_mark(mark: &Path) -> Result<(), Error> {
-    by_path::remove_dir_all(mark).map_err(Error::io("remove", mark))
 }

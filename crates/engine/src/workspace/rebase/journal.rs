@@ -269,7 +269,7 @@ mod tests {
             base: None,
             layers: Vec::new(),
             place: None,
-            durability: crate::workspace::record::Durability::Synced,
+            durability: None,
             activity: crate::workspace::record::Activity::Active,
         };
         let workspace = Workspace { name: "w".into(), state: dir.path().to_owned(), record };

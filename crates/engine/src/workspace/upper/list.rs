@@ -3,7 +3,7 @@
 //! The serialized list is a snapshot. A token contains its hash, so a torn or changed file is
 //! detected.
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice as _};
 use format::{HashKind, hash::Hasher};
 
 /// The content of an upper layer, sorted by path. The root and its `.git` are omitted.
@@ -83,6 +83,12 @@ impl List {
     /// Returns all paths, sorted.
     pub fn lines(&self) -> &[Line] {
         &self.lines
+    }
+
+    /// Returns the line of a path.
+    pub(in crate::workspace) fn get(&self, path: &BStr) -> Option<&Line> {
+        let at = self.lines.binary_search_by(|line| line.path.as_bstr().cmp(path)).ok()?;
+        Some(&self.lines[at])
     }
 
     /// Returns the number of changed paths. Directories count only if they were renamed.

@@ -163,6 +163,11 @@ pub fn changed_paths(layer: &Layer) -> Result<List, Error> {
     scan(layer, &mut Everything)
 }
 
+/// Returns the lists of the upper layer that answered earlier queries.
+pub(super) fn stored_lists(state: &std::path::Path) -> Vec<List> {
+    snapshot::all(state)
+}
+
 /// The program that receives a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorClient {

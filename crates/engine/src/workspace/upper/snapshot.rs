@@ -43,6 +43,12 @@ pub(super) fn load(state: &Path, name: &str) -> Option<List> {
     List::parse(&bytes)
 }
 
+/// Returns all stored lists that are whole.
+pub(super) fn all(state: &Path) -> Vec<List> {
+    let names = by_path::list(&directory(state)).unwrap_or_default();
+    names.iter().filter_map(|(name, _)| load(state, name.to_str()?)).collect()
+}
+
 /// Stores a serialized list under its name. Removes old snapshots, except for this one and
 /// `previous`.
 pub(super) fn store(state: &Path, name: &str, bytes: &[u8], previous: Option<&str>) -> io::Result<()> {
