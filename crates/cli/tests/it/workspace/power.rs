@@ -1,5 +1,7 @@
 //! Power cuts at each change of the disk while a base is added.
 
+mod life;
+
 use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice as _;
