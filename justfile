@@ -118,6 +118,11 @@ workspace *args:
     cargo build --release
     PATH="$PWD/target/release:$PATH" cargo run --release -p lab -- workspace "$@"
 
+# the steps of a day in a workspace, beside a plain worktree (needs root: mounts)
+life *args:
+    cargo build --release
+    PATH="$PWD/target/release:$PATH" cargo run --release -p lab -- life "$@"
+
 # add, commit and stash beside Git's, on local disks and on disks whose flushes take time (needs root: mounts)
 add *args:
     cargo build --release

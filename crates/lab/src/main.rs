@@ -60,6 +60,8 @@ enum Command {
     Status(status::Args),
     /// Workspaces compared with worktrees, copies and unionfs-fuse.
     Workspace(workspace::Args),
+    /// The steps of a day in a workspace, beside a plain worktree.
+    Life(workspace::life::Args),
     /// `add`, `commit -a` and `stash`, on local disks and on disks whose flushes take time.
     Add(add::Args),
     /// Clone and fetch over several ways to a server.
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         Command::Weather(args) => weather::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Workspace(args) => workspace::run(&args),
+        Command::Life(args) => workspace::life::run(&args),
         Command::Write(args) => write::run(&args),
         Command::Add(args) => add::run(&args),
         Command::Clone(args) => clone::run(&args),

@@ -43,6 +43,7 @@ pub(crate) enum Kind {
     Status,
     Day,
     Workspace,
+    Life,
     Article,
     Write,
     Add,

@@ -45,7 +45,7 @@ enum Disks {
     Cold,
 }
 
-pub(super) const SECTIONS: [Section; 11] = [
+pub(super) const SECTIONS: [Section; 12] = [
     Section {
         title: "Checkout, clone and switch on local disks",
         intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
@@ -89,6 +89,17 @@ pub(super) const SECTIONS: [Section; 11] = [
                 holds the backend `btrfs`, xfs the copies that share bytes, ext4 all others. Unit: milliseconds.",
         unit: Unit::Milliseconds,
         kind: Kind::Workspace,
+        disks: Disks::All,
+    },
+    Section {
+        title: "A day in a workspace",
+        intro: "git is plain Git in a plain worktree. sapwood is `sapwood` in a workspace with the backend `image`; \
+                a build, `lstat`, `find` and `git grep` are the same programs in both. All contenders take each \
+                step in turn, and Git examines all worktrees after it: their states are equal. Each run gets fresh \
+                file systems. A step may take 20 ms more than its target, the time of a few mounts. Unit: \
+                milliseconds.",
+        unit: Unit::Milliseconds,
+        kind: Kind::Life,
         disks: Disks::All,
     },
     Section {

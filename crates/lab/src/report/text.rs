@@ -75,6 +75,7 @@ pub(super) fn memory((least, most): (i64, i64)) -> String {
 pub(super) fn case(kind: Kind, case: &str) -> String {
     match (kind, case) {
         (Kind::Workspace, case) => return super::workspace::case(case),
+        (Kind::Life, case) => return super::workspace::step(case),
         (Kind::Add, case) => return add(case),
         (Kind::Day, "all") => return "all commands".to_owned(),
         (Kind::Write, case) => return written(case),

@@ -50,6 +50,7 @@ pub(super) fn tables(section: &Section, cases: &[&Case]) -> Vec<(&'static str, V
                 bytes(cases, &|_| true, |sample| sample.cached),
             ),
         ],
+        Kind::Life => vec![("Other backends (medians):", others(section.unit, cases))],
         Kind::Article => vec![
             ("Calls of `lstat` and its relatives:", calls(cases, |sample| sample.stats)),
             ("Calls of `open` and its relatives:", calls(cases, |sample| sample.opens)),
@@ -156,8 +157,47 @@ pub(super) fn case(case: &str) -> String {
     }
 }
 
+/// Returns the text for a step of `lab life`.
+pub(super) fn step(step: &str) -> String {
+    let (name, number) = step.split_once('-').unwrap_or((step, ""));
+    let number = || text::number_of(number);
+    match (name, step) {
+        (_, "first") => "first worktree of the repository, and its status".into(),
+        (_, "status-built-first") => "status after the build, the first one".into(),
+        (_, "status-built") => "status after the build".into(),
+        ("status", _) => format!("status, {} changes", number()),
+        ("append", _) => format!("append to {} files", number()),
+        ("replace", _) => format!("replace {} files by rename", number()),
+        (_, "commit") => "`commit -a` of them".into(),
+        (_, "build") => "write 20,000 ignored files".into(),
+        (_, "git-grep") => "`git grep`, warm".into(),
+        (_, "lstat") => "`lstat` of all regular files".into(),
+        ("read", _) => format!("read {} files", number()),
+        ("restore", _) => format!("`restore` {} files", number()),
+        ("stash", _) => format!("`stash` and `stash pop` of {} files", number()),
+        (_, "reset") => "`reset --hard`".into(),
+        (_, "clean") => "delete the ignored files".into(),
+        (_, "rebase-old") => "`switch` to the old commit; `workspace rebase` in a workspace".into(),
+        (_, "switch-new") => "`switch` back to the new commit".into(),
+        (_, "all") => "all steps but the first worktree".into(),
+        _ => step.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn steps_of_a_day_have_names() {
+        for (step, name) in [
+            ("append-2000", "append to 2,000 files"),
+            ("status-4000", "status, 4,000 changes"),
+            ("status-built", "status after the build"),
+            ("find", "find"),
+        ] {
+            assert_eq!(super::step(step), name);
+        }
+    }
+
     #[test]
     fn cases_have_names() {
         for (case, name) in [

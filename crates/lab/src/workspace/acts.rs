@@ -14,8 +14,15 @@ use crate::Error;
 pub(crate) enum Act {
     /// Append a line to `count` files of a list, after the first `skip` ones.
     Edit { list: PathBuf, skip: usize, count: usize },
-    /// Write the files of a list.
-    Build { list: PathBuf },
+    /// Replace `count` files of a list, after the first `skip` ones, as an editor does: write a new
+    /// file, and rename it.
+    Replace { list: PathBuf, skip: usize, count: usize },
+    /// Write `count` files of a list, after the first `skip` ones.
+    Build { list: PathBuf, skip: usize, count: usize },
+    /// Call `lstat` for `count` files of a list, after the first `skip` ones.
+    Stat { list: PathBuf, skip: usize, count: usize },
+    /// Read `count` files of a list, after the first `skip` ones.
+    Read { list: PathBuf, skip: usize, count: usize },
 }
 
 /// The size in bytes of a file that a build writes.
@@ -23,26 +30,34 @@ const PRODUCT: usize = 2000;
 
 /// Does the work in the current directory.
 pub(crate) fn act(act: &Act) -> Result<ExitCode, Error> {
-    match act {
-        Act::Edit { list, skip, count } => {
-            for path in lines(list)?.iter().skip(*skip).take(*count) {
+    let (Act::Edit { list, skip, count }
+    | Act::Replace { list, skip, count }
+    | Act::Build { list, skip, count }
+    | Act::Stat { list, skip, count }
+    | Act::Read { list, skip, count }) = act;
+    let content = [b'o'; PRODUCT];
+    for path in lines(list)?.iter().skip(*skip).take(*count) {
+        let done = match act {
+            Act::Edit { .. } => {
                 let opened = fs::OpenOptions::new().append(true).open(path);
-                let written = opened.and_then(|mut file| file.write_all(b"changed\n"));
-                written.map_err(|source| Error::Io { what: "cannot change", path: path.clone(), source })?;
+                opened.and_then(|mut file| file.write_all(b"changed\n"))
             }
-        }
-        Act::Build { list } => {
-            let content = [b'o'; PRODUCT];
-            for path in lines(list)? {
-                fs::write(&path, content).map_err(|source| Error::Io {
-                    what: "cannot write",
-                    path,
-                    source,
-                })?;
-            }
-        }
+            Act::Replace { .. } => replace(path),
+            Act::Build { .. } => fs::write(path, content),
+            Act::Stat { .. } => fs::symlink_metadata(path).map(drop),
+            Act::Read { .. } => fs::read(path).map(drop),
+        };
+        done.map_err(|source| Error::Io { what: "cannot work on", path: path.clone(), source })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn replace(path: &Path) -> std::io::Result<()> {
+    let mut content = fs::read(path)?;
+    content.extend_from_slice(b"changed\n");
+    let new = path.with_added_extension("new");
+    fs::write(&new, content)?;
+    fs::rename(new, path)
 }
 
 fn lines(list: &Path) -> Result<Vec<PathBuf>, Error> {

@@ -118,7 +118,18 @@ impl<'a> Place<'a> {
         (git, sapwood): (&'a Path, &'a Path),
         scratch: &Path,
     ) -> Result<Place<'a>, Error> {
-        let volume = Volume::fresh(contender.file_system(), scratch)?;
+        Place::on(contender.file_system(), contender, tree, (git, sapwood), scratch)
+    }
+
+    /// Creates a place on a file system that is not the usual one of the contender.
+    pub(super) fn on(
+        file_system: FileSystem,
+        contender: Contender,
+        tree: &Tree,
+        (git, sapwood): (&'a Path, &'a Path),
+        scratch: &Path,
+    ) -> Result<Place<'a>, Error> {
+        let volume = Volume::fresh(file_system, scratch)?;
         volume.read_directly();
         let repo = volume.path().join("repo");
         let place = Place { contender, git, sapwood, repo, bases: None, volume };

@@ -10,6 +10,7 @@ mod acts;
 pub(crate) mod article;
 mod contender;
 mod leftovers;
+pub(crate) mod life;
 mod script;
 mod space;
 mod targets;

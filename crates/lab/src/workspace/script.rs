@@ -362,7 +362,8 @@ impl<'a> Script<'a> {
 
     fn build(&mut self) -> Result<(), Error> {
         let name = self.one_for("build", "git");
-        let args = ["act", "build", &self.tree.products.display().to_string()];
+        let (list, count) = (self.tree.products.display().to_string(), PRODUCTS.to_string());
+        let args = ["act", "build", &list, "0", &count];
         let build = self.place.inside(name, Invocation::new(&self.me, &args, &self.place.repo));
         // The switches ended at the old commit, which may not have all directories of the new one.
         if name == "git" && self.steps.contains(&Step::Switch) {
