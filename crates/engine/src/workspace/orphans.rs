@@ -68,6 +68,11 @@ impl Orphan {
             }
             unmounted => unmounted.map_err(failed)?,
         }
+        if let Kind::Workspace(Some(upper)) = &self.kind {
+            // The changes are kept, and the mount may have ignored syncs.
+            let failed = |source| Error::Io { action: "sync", path: upper.clone(), source };
+            sys::mount::sync_file_system(upper).map_err(failed)?;
+        }
         // Only empty directories are removed.
         match self.kind {
             Kind::Workspace(_) => {

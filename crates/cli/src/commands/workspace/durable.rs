@@ -9,12 +9,13 @@ use std::{
 use bstr::BString;
 use engine::workspace::{
     base::{Base, Bases, Monitor, Owner, Persist, Wanted},
-    record::Workspace,
+    record::{self, Workspace},
 };
 use repo::{OpenOptions, Repository};
+use store::Fsync;
 use sys::by_path;
 
-use super::{maker::build_base, mounts};
+use super::{maker::build_base, mounts, persist::persist};
 use crate::{
     session::{invocation::Invocation, settings::Settings},
     term::{
@@ -60,13 +61,18 @@ pub(super) fn harden(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let synced = by_path::open(&state.join("record")).and_then(sys::sync_file);
     let synced = synced.and_then(|()| by_path::sync_dir(state));
     let synced = synced.and_then(|()| state.parent().map_or(Ok(()), by_path::sync_dir));
-    match synced {
-        // The workspace was removed or moved meanwhile.
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::fatal(format!("cannot sync '{}': {}", state.display(), sys::reason(&error))))
-        }
-        _ => Ok(0),
+    // The workspace may have been removed or moved meanwhile.
+    if let Err(error) = synced
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        let reason = sys::reason(&error);
+        return Err(Failure::fatal(format!("cannot sync '{}': {reason}", state.display())));
     }
+    let (Some(common), Some(name)) = (state.ancestors().nth(3), state.file_name()) else { return Ok(0) };
+    if let Ok(workspace) = record::find(common, name) {
+        persist(common, &common.join("worktrees").join(name), &workspace, Fsync::default())?;
+    }
+    Ok(0)
 }
 
 /// Builds the base of an unmounted workspace again if it was not durable when the machine stopped,

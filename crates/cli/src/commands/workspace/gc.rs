@@ -18,8 +18,9 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     workspace::{
         backend::Backend,
+        base::Bases,
         frozen, orphans,
-        record::{self, LOCK_REASON, Workspace},
+        record::{self, BaseRef, LOCK_REASON, Workspace},
     },
     worktree::admin,
 };
@@ -250,6 +251,8 @@ impl Leftover {
             Some(Leftover::Orphan(workspace))
         } else if aside.iter().chain(&beside).any(|path| has(path)) {
             Some(Leftover::Change(workspace))
+        } else if is_torn(context, &workspace) {
+            Some(Leftover::Begun(workspace))
         } else {
             None
         })
@@ -313,6 +316,36 @@ impl Leftover {
             }
         }
     }
+}
+
+/// Returns true for a workspace whose creation a power cut interrupted: it has no files, and a file
+/// of its administrative directory has no content.
+fn is_torn(context: &Context<'_>, workspace: &Workspace) -> bool {
+    if !workspace.record.backend.has_upper() || !is_empty(workspace) {
+        return false;
+    }
+    let admin = context.common.join("worktrees").join(&workspace.name);
+    let locked = by_path::read(&admin.join("locked")).ok().flatten().unwrap_or_default();
+    let maker = record::parse_initializing(locked.trim_end_with(|letter| letter == '\n'));
+    if maker.is_some_and(|(pid, _)| is_another(pid) && sys::is_running(pid) == Some(true)) {
+        return false;
+    }
+    let is_missing = |path: &Path| !matches!(by_path::stat(path), Ok(Some(stat)) if stat.size > 0);
+    if ["HEAD", "commondir"].iter().any(|name| is_missing(&admin.join(name))) {
+        return true;
+    }
+    // With a base that a crash took, the index is made again.
+    let has_lost = |base: &BaseRef| Bases::at(&base.dir).has_lost(&base.name);
+    if workspace.record.base.as_ref().is_none_or(|base| !matches!(has_lost(base), Ok(false))) {
+        return false;
+    }
+    if is_missing(&admin.join("index")) {
+        return true;
+    }
+    let index = by_path::open(&admin.join("index")).and_then(|file| sys::Map::of(&file));
+    let summary = index.ok().and_then(|index| format::index::summarize(&index, context.repo.hash()));
+    let shared = summary.and_then(|summary| summary.shared);
+    shared.is_some_and(|shared| is_missing(&admin.join(format!("sharedindex.{shared}"))))
 }
 
 fn is_another(pid: u64) -> bool {

@@ -419,7 +419,7 @@ impl NewWorkspace<'_> {
     pub(crate) fn persist(&self, admin: &Admin) -> Result<(), Failure> {
         match (self.workspace.get(), &self.base) {
             (Some(workspace), Some(base)) if self.backend.has_upper() && base.pending.is_none() => {
-                persist::persist(&self.common, admin, workspace, self.settings.fsync)
+                persist::persist(&self.common, &admin.dir, workspace, self.settings.fsync)
             }
             _ => Ok(()),
         }

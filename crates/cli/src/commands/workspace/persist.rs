@@ -8,7 +8,7 @@ use std::{
 };
 
 use bstr::ByteSlice as _;
-use engine::{workspace::record::Workspace, worktree::admin::Admin};
+use engine::workspace::record::Workspace;
 use store::Fsync;
 use sys::{FileType, by_path};
 
@@ -47,21 +47,21 @@ impl Wanted {
 /// Makes a new workspace durable, unless the user turned syncs off.
 pub(super) fn persist(
     common: &Path,
-    admin: &Admin,
+    admin: &Path,
     workspace: &Workspace,
     fsync: Fsync,
 ) -> Result<(), Failure> {
     let mut wanted = Wanted::default();
-    wanted.below(&admin.dir, common);
+    wanted.below(admin, common);
     wanted.file(common.join("config"), common);
-    let head = by_path::read(&admin.dir.join("HEAD")).ok().flatten().unwrap_or_default();
+    let head = by_path::read(&admin.join("HEAD")).ok().flatten().unwrap_or_default();
     if let Some(branch) = head.strip_prefix(b"ref: ") {
         let branch = Path::new(sys::os_str(branch.trim_end()));
         wanted.file(common.join(branch), common);
         wanted.file(common.join("logs").join(branch), common);
     }
     wanted.file(workspace.upper().join(".git"), &workspace.upper());
-    // The mount covers the directory of the workspace, and the file `.git` in it can be written again.
+    // The mount covers the directory of the workspace. The file `.git` in it can be written again.
     wanted.dirs.extend(workspace.record.dir.parent().map(Path::to_owned));
     let dirs: Vec<PathBuf> = wanted.dirs.into_iter().collect();
     store::refs::sync(&fsync.for_recording(), &wanted.files, &dirs)

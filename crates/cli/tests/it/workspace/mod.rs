@@ -18,5 +18,6 @@ mod random;
 mod replaced;
 mod seen;
 mod shared;
+mod synced;
 mod unions;
 mod with;
