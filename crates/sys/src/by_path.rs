@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Access, AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW},
+    fs::{Access, AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT},
     io::retry_on_intr,
 };
 
@@ -262,6 +262,21 @@ pub fn touch(path: &Path) -> io::Result<()> {
             rustix::fs::utimensat(CWD, path, &times, AtFlags::empty()).map_err(io::Error::from)
         })
     })
+}
+
+/// Sets the modification time of a file, a directory, or a symbolic link itself: seconds and
+/// nanoseconds. The access time stays.
+pub fn set_modified(path: &Path, time: (i64, u32)) -> io::Result<()> {
+    let times = only_modified(time);
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    Ok(retried(Phase::Write, || rustix::fs::utimensat(CWD, path, &times, flags))?)
+}
+
+pub(crate) fn only_modified(time: (i64, u32)) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: time.0, tv_nsec: time.1.into() },
+    }
 }
 
 /// Runs `chmod`: sets the permission bits, without the umask. Follows links.

@@ -197,6 +197,15 @@ impl Dir {
         self.at(Phase::Remove, path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
     }
 
+    /// Sets the modification time of a file, a directory, or a symbolic link itself: seconds and
+    /// nanoseconds. The access time stays.
+    pub fn set_modified(&self, path: &[u8], time: (i64, u32)) -> io::Result<()> {
+        let times = crate::by_path::only_modified(time);
+        self.at(Phase::Write, path, |dir, name| {
+            rustix::fs::utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)
+        })
+    }
+
     /// Creates a symbolic link at `path` that points to `target`.
     pub fn symlink(&self, target: &[u8], path: &[u8]) -> io::Result<()> {
         self.at(Phase::Link, path, |dir, name| rustix::fs::symlinkat(target, dir, name))

@@ -3,12 +3,16 @@
 use std::path::Path;
 
 use bstr::ByteSlice as _;
-use format::index::Index;
+use format::index::{Flags, Index};
 use sys::{Dir, by_path};
 
-use super::{AddOptions, Error, Wanted};
-use crate::checkout::{
-    self, Attributes, Cleared, ExecuteOptions, Files, Links, Outcome, Plan, PlanOptions, Report, Sparse,
+use super::{AddOptions, Error, Wanted, proof};
+use crate::{
+    checkout::{
+        self, Attributes, Cleared, ExecuteOptions, Files, Links, Outcome, Plan, PlanOptions, Report, Sparse,
+    },
+    crew::parallel,
+    look::stat::index_stat,
 };
 
 /// Writes the files of a base to `<staged>/files`, which must not exist. Returns their index, with
@@ -61,10 +65,45 @@ pub(super) fn build(
         return Err(Error::Interrupted);
     }
     refuse_incomplete(&plan, &report)?;
+    let mut index = checkout::record(plan, &report);
+    set_times(&root, &files, &mut index, wanted.time())?;
     if is_btrfs {
         sys::volume::set_read_only(&files, true).map_err(io("protect"))?;
     }
-    Ok(checkout::record(plan, &report))
+    Ok(index)
+}
+
+/// Gives all files and directories the modification time of the base, and the index their stat
+/// data.
+fn set_times(root: &Dir, files: &Path, index: &mut Index, time: (u64, u32)) -> Result<(), Error> {
+    const BATCH: usize = 256;
+    let time = (i64::try_from(time.0).expect("it is a time of this century"), time.1);
+    let failed = |action, path: &[u8]| {
+        let path = files.join(sys::os_str(path));
+        move |source| Error::Io { action, path, source }
+    };
+    let batches: Vec<usize> = (0..index.len()).step_by(BATCH).collect();
+    let mut states = vec![(); parallel::threads(index.len(), BATCH, sys::cores())];
+    let stats = parallel::map(&batches, &mut states, |(), &first| {
+        let stat_of = |at: usize| {
+            let (path, entry) = (index.path_at(at), index.entry(at));
+            if entry.mode.is_gitlink() || entry.flags.contains(Flags::SKIP_WORKTREE) {
+                return Ok(entry.stat);
+            }
+            root.set_modified(path, time).map_err(failed("change the time of", path))?;
+            let stat = root.stat(path).map_err(failed("examine", path))?;
+            Ok(stat.as_ref().map(index_stat).unwrap_or_default())
+        };
+        (first..(first + BATCH).min(index.len())).map(stat_of).collect::<Result<Vec<_>, Error>>()
+    })?;
+    for dir in proof::directories(index).into_iter().filter(|dir| !dir.is_empty()) {
+        root.set_modified(dir, time).map_err(failed("change the time of", dir))?;
+    }
+    by_path::set_modified(files, time).map_err(failed("change the time of", b""))?;
+    for (entry, stat) in index.entries_mut().iter_mut().zip(stats.into_iter().flatten()) {
+        entry.stat = stat;
+    }
+    Ok(())
 }
 
 /// Returns an error for the first failed step, because an incomplete base is not published.

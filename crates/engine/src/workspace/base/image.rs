@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     io::ErrorKind,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -24,10 +24,6 @@ use super::{
 };
 use crate::look::protect;
 
-/// The age of an image's files relative to its creation. Git considers files as racy, and hashes
-/// them, if they are as new as the index.
-const AGE: Duration = Duration::from_secs(2);
-
 /// Writes `<staged>/image`, and publishes missing contents. Returns the index, with stat data and
 /// cache-tree, and the blob files that are devices of the image, as paths that are relative to the
 /// base directory or absolute.
@@ -38,7 +34,7 @@ pub(super) fn build(
     options: &AddOptions<'_>,
     messages: &mut Vec<String>,
 ) -> Result<(Index, Vec<PathBuf>), Error> {
-    let (repo, time) = (wanted.repo(), time());
+    let repo = wanted.repo();
     let mut index = tree::index_of(repo.objects(), wanted.tree(), protect(repo)?)?;
     if let Some(patterns) = wanted.sparse() {
         let outside = patterns.outside(&index);
@@ -60,7 +56,7 @@ pub(super) fn build(
     files.dedup();
     let devices: Vec<BlobFile> = files.iter().map(|&file| appender.blob_file(file)).collect();
     let parts = Parts { index, found: &found, files: &files, devices };
-    assemble(wanted, parts, time, staged, options)
+    assemble(wanted, parts, staged, options)
 }
 
 /// The entries of an image, and the locations of their contents.
@@ -76,16 +72,16 @@ struct Parts<'a> {
 fn assemble(
     wanted: &Wanted<'_>,
     parts: Parts<'_>,
-    time: (u64, u32),
     staged: &Path,
     options: &AddOptions<'_>,
 ) -> Result<(Index, Vec<PathBuf>), Error> {
     let Parts { mut index, found, files, devices } = parts;
+    let time = wanted.time();
     let blocks = devices.iter().map(|device| u32::try_from(device.blocks));
     let image = write::Image::new(
         write::Options {
             block_bits: BLOCK_BITS,
-            uuid: uuid(wanted, time),
+            uuid: uuid(wanted),
             time,
             uid: wanted.owner().uid,
             gid: wanted.owner().gid,
@@ -157,7 +153,7 @@ pub(super) fn derive(
         devices.into_iter().zip(sizes).map(|(path, blocks)| BlobFile { path, blocks }).collect();
     let files: Vec<u32> = (0..devices.len() as u32).collect();
     let parts = Parts { index, found: &found, files: &files, devices };
-    assemble(wanted, parts, time(), staged, options)
+    assemble(wanted, parts, staged, options)
 }
 
 fn create_dir(path: &Path, options: &AddOptions<'_>) -> Result<(), Error> {
@@ -167,13 +163,6 @@ fn create_dir(path: &Path, options: &AddOptions<'_>) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// Returns the time for the files of a new image: seconds and nanoseconds.
-fn time() -> (u64, u32) {
-    let past = SystemTime::now().checked_sub(AGE);
-    let since = past.and_then(|past| past.duration_since(SystemTime::UNIX_EPOCH).ok());
-    since.map_or((1, 0), |since| (since.as_secs(), since.subsec_nanos()))
 }
 
 /// Returns the stat data of a node as a workspace will report them.
@@ -194,13 +183,14 @@ fn permissions(all: u16, owner: Owner) -> u16 {
     all & !(owner.umask as u16)
 }
 
-/// Returns the UUID of an image, derived from the base's name and the time of its files. A base
-/// that is removed and rebuilt gets another UUID, because its files have another time.
-fn uuid(wanted: &Wanted<'_>, time: (u64, u32)) -> [u8; 16] {
+/// Returns the UUID of an image, derived from the base's name and the present time. A base that is
+/// removed and rebuilt gets another UUID, because its contents may lie in other places.
+fn uuid(wanted: &Wanted<'_>) -> [u8; 16] {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut hasher = format::hash::Hasher::checksum(format::HashKind::Sha256);
     hasher.update(wanted.name().as_bytes());
-    hasher.update(&time.0.to_le_bytes());
-    hasher.update(&time.1.to_le_bytes());
+    hasher.update(&now.as_nanos().to_le_bytes());
+    hasher.update(&std::process::id().to_le_bytes());
     let hash = hasher.finish().expect("a checksum looks for no collision");
     let mut uuid: [u8; 16] = hash.as_bytes()[..16].try_into().expect("it has 32 bytes");
     // RFC 9562, version 8: all other bits are free.

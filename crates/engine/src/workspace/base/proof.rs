@@ -52,7 +52,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// Returns the directories of the files of `index`, the root first.
-fn directories(index: &Index) -> Vec<&BStr> {
+pub(super) fn directories(index: &Index) -> Vec<&BStr> {
     let mut found = vec![BStr::new("")];
     let mut last = BStr::new("");
     for at in (0..index.len()).filter(|&at| !index.entry(at).flags.contains(Flags::SKIP_WORKTREE)) {
