@@ -325,6 +325,15 @@ impl From<engine::workspace::frozen::Error> for Failure {
     }
 }
 
+impl From<engine::workspace::newer::Error> for Failure {
+    fn from(error: engine::workspace::newer::Error) -> Failure {
+        match error {
+            engine::workspace::newer::Error::Mount(error) => error.into(),
+            error => Failure::fatal(error.to_string()),
+        }
+    }
+}
+
 impl From<engine::workspace::rebase::Error> for Failure {
     fn from(error: engine::workspace::rebase::Error) -> Failure {
         Failure::fatal(error.to_string())

@@ -68,7 +68,12 @@ pub fn make(
                 copied => copied?,
             }
         }
-        copy(&worktree.join(sys::os_str(path)), &staged.join(sys::os_str(path)))
+        copy(&worktree.join(sys::os_str(path)), &staged.join(sys::os_str(path)))?;
+        // The deepest first: a new entry changes the time of its directory.
+        path.rfind_iter("/").try_for_each(|end| {
+            let dir = sys::os_str(&path[..end]);
+            copy_time(&worktree.join(dir), &staged.join(dir))
+        })
     });
     let made = made.and_then(|()| by_path::rename(&staged, &layer).map_err(Error::io("rename", &staged)));
     if let Err(error) = made {
@@ -87,6 +92,14 @@ fn copy_directory(from: &Path, to: &Path) -> Result<(), Error> {
     }
 }
 
+/// Gives a directory the modification time of another.
+fn copy_time(from: &Path, to: &Path) -> Result<(), Error> {
+    match by_path::stat(from).map_err(Error::io("look at", from))? {
+        Some(stat) => by_path::set_modified(to, stat.mtime).map_err(Error::io("change", to)),
+        None => Ok(()),
+    }
+}
+
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let missing = || Error::io("read", from)(ErrorKind::NotFound.into());
     let stat = by_path::stat(from).map_err(Error::io("look at", from))?.ok_or_else(missing)?;
@@ -96,11 +109,12 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
             for (name, _) in by_path::list(from).map_err(Error::io("read", from))? {
                 copy(&from.join(&name), &to.join(&name))?;
             }
-            Ok(())
+            by_path::set_modified(to, stat.mtime).map_err(Error::io("change", to))
         }
         FileType::Symlink => {
             let target = by_path::read_link(from).map_err(Error::io("read", from))?.ok_or_else(missing)?;
-            by_path::symlink(&target, to).map_err(Error::io("create", to))
+            by_path::symlink(&target, to).map_err(Error::io("create", to))?;
+            by_path::set_modified(to, stat.mtime).map_err(Error::io("change", to))
         }
         FileType::File => copy_file(from, to, &stat),
         FileType::Other => Err(Error::Special { path: from.to_owned() }),
@@ -116,6 +130,19 @@ fn copy_file(from: &Path, to: &Path, stat: &sys::Stat) -> Result<(), Error> {
     sys::set_mode(&target, stat.mode & 0o7777).map_err(Error::io("change", to))?;
     let since = std::time::Duration::new(u64::try_from(stat.mtime.0).unwrap_or(0), stat.mtime.1);
     target.set_modified(std::time::UNIX_EPOCH + since).map_err(Error::io("change", to))
+}
+
+/// Copies a layer into a worktree without layers. The directories above the copied files may exist.
+pub fn copy_into(layer: &Path, worktree: &Path) -> Result<(), Error> {
+    for (name, kind) in by_path::list(layer).map_err(Error::io("read", layer))? {
+        let (from, to) = (layer.join(&name), worktree.join(&name));
+        let is_there = by_path::stat(&to).map_err(Error::io("look at", &to))?.is_some();
+        match kind == FileType::Directory && is_there {
+            true => copy_into(&from, &to)?,
+            false => copy(&from, &to)?,
+        }
+    }
+    Ok(())
 }
 
 /// Returns the layers that no workspace uses and no running process is creating. The caller removes

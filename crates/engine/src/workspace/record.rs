@@ -104,7 +104,7 @@ pub struct Record {
     pub backend: Backend,
     /// The base, if the backend has one.
     pub base: Option<BaseRef>,
-    /// The frozen layers, from top to bottom.
+    /// The layers above the base, from top to bottom: the newer one, and the frozen ones.
     pub layers: Vec<PathBuf>,
     /// The directory that contains `upper` and `work`, if it is not the workspace's state
     /// directory.
@@ -135,6 +135,17 @@ impl Workspace {
     /// Returns overlayfs' work directory.
     pub fn work(&self) -> PathBuf {
         self.place().join("work")
+    }
+
+    /// Returns the newer layer, if the record names it.
+    pub fn newer(&self) -> PathBuf {
+        self.place().join("newer")
+    }
+
+    /// Returns the layers of ignored files, from top to bottom.
+    pub fn frozen(&self) -> Vec<PathBuf> {
+        let newer = self.newer();
+        self.record.layers.iter().filter(|layer| **layer != newer).cloned().collect()
     }
 
     /// Lets this user empty [`Workspace::work`].

@@ -7,11 +7,13 @@ use std::{
     ffi::OsString,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
     backend::Backend,
+    frozen,
     record::{self, Durability, Workspace},
 };
 use format::refname;
@@ -131,14 +133,17 @@ fn create(
     start: Option<BString>,
 ) -> Result<Created, Failure> {
     let dir = directory(context, request, name)?;
+    let shared = with::share(context, request, start.as_ref())?;
+    let copied = shared.layers.clone();
     let options = WorkspaceOptions {
         name: Some(name.clone()),
         backend: wanted_backend(request)?,
         base_dir: request.base_dir.clone(),
         upper_dir: request.upper_dir.as_ref().map(|dir| context.run.path(dir)).transpose()?,
         sparse: request.sparse.clone(),
-        layers: with::layers(context, request)?,
-        frozen: with::paths(request)?,
+        layers: shared.layers,
+        frozen: shared.paths,
+        source: shared.source.map(Rc::new),
         durability: request.volatile.then_some(Durability::Volatile),
         quiet: request.quiet || request.json,
         progress: request.progress,
@@ -153,7 +158,14 @@ fn create(
     let mut args = vec![BString::from(dir.as_os_str().as_bytes())];
     args.extend(start);
     match add::add(&context.worktree_context(), &added, &args, Some(&maker))? {
-        0 => Ok(Created::Yes(Box::new(context.find(name.as_bstr())?))),
+        0 => {
+            let workspace = context.find(name.as_bstr())?;
+            if !workspace.record.backend.has_upper() {
+                let top = &workspace.record.dir;
+                copied.iter().try_for_each(|layer| frozen::copy_into(layer, top))?;
+            }
+            Ok(Created::Yes(Box::new(workspace)))
+        }
         code => Ok(Created::No(code)),
     }
 }

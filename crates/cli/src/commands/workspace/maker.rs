@@ -10,6 +10,7 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    rc::Rc,
     sync::Arc,
     time::Duration,
 };
@@ -20,11 +21,12 @@ use engine::{
     workspace::{
         backend::{self, Backend, Place, Visibility},
         base::{self, AddOptions, Base, Bases, Kind, Monitor, Owner, Persist, Wanted},
+        newer::{self, Source},
         record::{self, BaseRef, Durability, Record, Workspace},
     },
     worktree::admin::{self, Admin},
 };
-use format::{ObjectId, config::Edit};
+use format::{ObjectId, config::Edit, index::Stat};
 use repo::{Repository, convert::Metadata, objects};
 use store::Fsync;
 use sys::{File, by_path};
@@ -56,6 +58,8 @@ pub(crate) struct WorkspaceOptions {
     pub(crate) layers: Vec<PathBuf>,
     /// The paths that the layers contain.
     pub(crate) frozen: Vec<BString>,
+    /// The worktree from which these files come.
+    pub(crate) source: Option<Rc<Source>>,
     /// The durability of the upper layer, if it does not follow the setting.
     pub(crate) durability: Option<Durability>,
     /// Print no progress.
@@ -158,6 +162,8 @@ impl<'a> Maker<'a> {
             upper_dir,
             backend,
             layers: options.layers.clone(),
+            source: options.source.clone(),
+            newer: OnceCell::new(),
             durability: options.durability,
             base,
             patterns: patterns.filter(|_| !options.sparse.is_empty()),
@@ -214,21 +220,25 @@ fn refuse_elsewhere(base: &Base, backend: Backend) -> Result<(), Failure> {
 /// Returns an error for a frozen path that would hide files of the commit: a layer lies above the
 /// base.
 fn refuse_hiding(repo: &Repository, commit: ObjectId, path: &BString) -> Result<(), Failure> {
+    match hidden_by(repo, commit, path.as_bstr()) {
+        Some(part) => {
+            Err(Failure::Fatal(text!("the commit has '", part, "'; --with '", path, "' would hide it")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the path of the commit that a frozen `path` would hide.
+pub(super) fn hidden_by(repo: &Repository, commit: ObjectId, path: &BStr) -> Option<BString> {
     let ends = path.find_iter("/").chain([path.len()]);
     for part in ends.map(|end| path[..end].as_bstr()) {
-        let Ok(found) = repo.rev_parse(text!(commit.to_string(), ":", part).as_bstr()) else { return Ok(()) };
+        let found = repo.rev_parse(text!(commit.to_string(), ":", part).as_bstr()).ok()?;
         let is_tree = matches!(repo.objects().reader().read(&found), Ok((objects::Kind::Tree, _)));
-        if !is_tree || part == path.as_bstr() {
-            return Err(Failure::Fatal(text!(
-                "the commit has '",
-                part,
-                "'; --with '",
-                path,
-                "' would hide it"
-            )));
+        if !is_tree || part == path {
+            return Some(part.to_owned());
         }
     }
-    Ok(())
+    None
 }
 
 /// Returns the patterns that include these directories.
@@ -309,6 +319,9 @@ pub(crate) struct NewWorkspace<'a> {
     upper_dir: Option<PathBuf>,
     backend: Backend,
     layers: Vec<PathBuf>,
+    source: Option<Rc<Source>>,
+    /// The stat data of the files of the newer layer.
+    newer: OnceCell<Vec<(BString, Stat)>>,
     durability: Option<Durability>,
     base: Option<Base>,
     /// The patterns to write. `None` if the worktree is not sparse or copies the patterns of this
@@ -359,8 +372,10 @@ impl NewWorkspace<'_> {
         let is_pending = self.base.as_ref().is_some_and(|base| base.pending.is_some());
         let fsync = Fsync { disabled: self.settings.fsync.disabled || is_pending, ..self.settings.fsync };
         let shared = self.settings.locks.shared;
-        let workspace = record::create(&self.common, &admin.id, record, shared, &fsync)?;
+        let mut workspace = record::create(&self.common, &admin.id, record, shared, &fsync)?;
+        let written = self.write_newer(&mut workspace);
         let workspace = self.workspace.get_or_init(|| workspace);
+        written?;
         if !self.backend.has_upper() {
             if let (Backend::Btrfs, Some(base)) = (self.backend, &self.base) {
                 backend::snapshot(base, &self.top)?;
@@ -369,6 +384,28 @@ impl NewWorkspace<'_> {
         }
         mark_unmounted(workspace)?;
         Ok(workspace.upper().join(".git"))
+    }
+
+    /// Writes the newer layer, so that builds among the frozen files are neither trusted too much nor
+    /// too little.
+    fn write_newer(&self, workspace: &mut Workspace) -> Result<(), Failure> {
+        let (Some(source), Some(base)) = (&self.source, &self.base) else { return Ok(()) };
+        let plan = match self.backend {
+            // A snapshot has no layers: its own files get the times.
+            Backend::Btrfs => return Ok(()),
+            // Every file of a copy is new.
+            Backend::Reflink | Backend::Copy => return Ok(()),
+            Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse => {
+                source.plan_for(base)?
+            }
+        };
+        if plan.is_empty() {
+            return Ok(());
+        }
+        let stats = plan.write(base, &workspace.newer())?;
+        let _ = self.newer.set(stats);
+        workspace.record.layers.insert(0, workspace.newer());
+        Ok(workspace.store(&self.settings.fsync)?)
     }
 
     /// Writes the configuration and the sparse patterns of the worktree.
@@ -403,6 +440,12 @@ impl NewWorkspace<'_> {
         let monitor = if self.backend.has_upper() { Monitor::UpperLayer } else { Monitor::None };
         let fsync = &self.settings.fsync;
         base.install_index(self.repo, &admin.dir, &workspace.record.dir, monitor, fsync)?;
+        if let (Backend::Btrfs, Some(source)) = (self.backend, &self.source) {
+            let _ = self.newer.set(source.plan_for(base)?.apply(&self.top)?);
+        }
+        if let Some(stats) = self.newer.get().filter(|stats| !stats.is_empty()) {
+            newer::record(&admin.dir, self.repo.hash(), stats, fsync)?;
+        }
         if self.backend.has_upper() {
             mounts::mount(self.run, self.repo, workspace)?;
         }

@@ -15,6 +15,7 @@ mod durable;
 mod exec;
 mod freeze;
 pub(crate) mod gc;
+mod include;
 mod list;
 pub(crate) mod maker;
 mod mount;

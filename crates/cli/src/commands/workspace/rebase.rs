@@ -18,7 +18,7 @@ use engine::{
     workspace::{
         backend::{Backend, fuse},
         base::{Base, Bases},
-        frozen,
+        frozen, newer,
         rebase::{self, Head, Inputs, Journal, Layout, Staged, View, XattrNamespace},
         record::{self, Workspace},
     },
@@ -282,7 +282,7 @@ impl BaseReplacement<'_> {
         let (old, new) = (index(&self.old)?, index(&self.new)?);
         let after = &locked.plan.index;
         let is_clean = |entry: &_| -> bool { is_up_to_date(after, entry) };
-        let mut layout = Layout::of(&Inputs {
+        let inputs = Inputs {
             old: &old,
             new: &new,
             plan: &locked.plan,
@@ -291,8 +291,14 @@ impl BaseReplacement<'_> {
             empty: &view.empty,
             umask: sys::umask(),
             is_clean: &is_clean,
+        };
+        let mut layout = Layout::of(&inputs);
+        let layers = self.workspace.frozen();
+        layout.keep_hidden(&view.upper, &|path| frozen::has(&layers, path));
+        layout.renew(&inputs, &newer::Plan::read(&self.workspace.newer())?, &|path| {
+            let place = self.workspace.upper().join(sys::os_str(path));
+            by_path::stat(&place).ok().flatten().map(|stat| stat.mtime)
         });
-        layout.keep_hidden(&view.upper, &|path| frozen::has(&self.workspace.record.layers, path));
         let dir = &self.workspace.record.dir;
         let root = Dir::open(dir).map_err(Failure::cannot_open(dir))?;
         let settings = &self.goal.settings;
@@ -314,10 +320,13 @@ fn is_up_to_date(index: &Index, entry: &format::index::Entry) -> bool {
     entry.flags.contains(Flags::UPTODATE) || index.is_fsmonitor_valid(entry)
 }
 
-/// Removes the journal and the old upper layer.
+/// Removes the journal and the old layers.
 fn conclude(worktree_context: &WorktreeContext<'_>, workspace: &Workspace) -> Result<(), Failure> {
-    let Some(old) = rebase::conclude(workspace)? else { return Ok(()) };
-    move_to_trash(worktree_context, &old)?;
+    let old = rebase::conclude(workspace)?;
+    if old.is_empty() {
+        return Ok(());
+    }
+    old.iter().try_for_each(|layer| move_to_trash(worktree_context, layer))?;
     if workspace.record.backend == Backend::OverlayUser {
         // A process in the background would stay in the namespace of the workspace, and keep it in
         // use.

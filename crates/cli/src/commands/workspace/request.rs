@@ -17,6 +17,7 @@ pub(super) struct Request {
     pub(super) sparse: Vec<BString>,
     pub(super) with: Vec<BString>,
     pub(super) from: Option<BString>,
+    pub(super) no_include: bool,
     pub(super) volatile: bool,
     pub(super) exec: bool,
     pub(super) json: bool,
@@ -74,6 +75,11 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
             "--from <workspace>",
             "take the files of --with from this workspace",
             |request: &mut Request| &mut request.from,
+        ),
+        Opt::flag(
+            "--no-include",
+            "do not take the ignored files that .worktreeinclude names",
+            |request: &mut Request| &mut request.no_include,
         ),
         Opt::flag(
             "--volatile",

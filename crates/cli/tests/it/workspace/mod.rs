@@ -1,5 +1,6 @@
 //! Workspaces: compared with an ordinary worktree, and their failures.
 
+mod builds;
 mod contents;
 mod create;
 mod disks;
@@ -19,5 +20,6 @@ mod replaced;
 mod seen;
 mod shared;
 mod synced;
+mod times;
 mod unions;
 mod with;

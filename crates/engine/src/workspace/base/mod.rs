@@ -74,6 +74,7 @@ pub use prune::{Act, Freed};
 pub(crate) use tree::{check_trees, index_of};
 pub use verify::{Flaw, Verified};
 pub use view::{Form, View};
+pub(crate) use wanted::OLDEST_BASE;
 pub use wanted::{Owner, Wanted};
 
 /// The kind of a base.

@@ -51,6 +51,9 @@ const SETTINGS: [&str; 8] = [
 /// The version of the layout and of the name. Changing either requires another version.
 const VERSION: &str = "sapwood base 2";
 
+/// No file of a base is older, in seconds.
+pub(crate) const OLDEST_BASE: i64 = 1_300_000_000;
+
 impl<'r> Wanted<'r> {
     /// Describes a base of `tree` with the settings of `repo`. With `sparse`, it contains only the
     /// included paths.
@@ -90,15 +93,15 @@ impl<'r> Wanted<'r> {
         &self.contents
     }
 
-    /// Returns the modification time of all files: seconds and nanoseconds. It lies between 2001
-    /// and 2010, so no file is newer than a build. It follows from [`Wanted::contents`]: two files
-    /// with one path and one time have the same bytes, for tools that compare times for equality.
+    /// Returns the modification time of all files: seconds and nanoseconds. It lies between 2011
+    /// and 2015: no file is newer than a build, and none is older than the fixed times of npm
+    /// (1985) and cargo (2006). It follows from [`Wanted::contents`], so two files with one path and
+    /// one time have the same bytes, for tools that compare times for equality.
     pub(super) fn time(&self) -> (u64, u32) {
-        const OLDEST: u64 = 1_000_000_000;
         let digits = u64::from_str_radix(&self.contents[..16], 16).expect("a hash has hexadecimal digits");
         // No fraction at all would look like a file system with coarse times.
         let nanoseconds = 1 + digits as u32 % 999_999_999;
-        (OLDEST + (digits >> 36), nanoseconds)
+        (OLDEST_BASE as u64 + (digits >> 37), nanoseconds)
     }
 
     /// Returns the name of a base that shows the contents of another base in the form `form`, with

@@ -62,6 +62,15 @@ pub(super) fn old_upper(workspace: &Workspace) -> PathBuf {
     workspace.upper().with_file_name("upper.old")
 }
 
+/// Returns the path of the new newer layer, until it replaces the old one.
+pub(super) fn new_newer(workspace: &Workspace) -> PathBuf {
+    workspace.newer().with_file_name("newer.new")
+}
+
+fn old_newer(workspace: &Workspace) -> PathBuf {
+    workspace.newer().with_file_name("newer.old")
+}
+
 impl Journal {
     /// Reads the journal of a workspace. Returns `None` if there is no journal.
     pub fn read(workspace: &Workspace) -> Result<Option<Journal>, Error> {
@@ -134,11 +143,29 @@ pub fn carry_out(
     }
     let mut moved = workspace.clone();
     moved.record.base = Some(journal.base.clone());
+    replace_newer(&mut moved)?;
     moved.store(fsync)?;
     install_index(workspace, admin)?;
     // The snapshots of old tokens describe the old upper layer.
     remove(&workspace.state.join("snapshots"))?;
     Ok(moved)
+}
+
+/// Puts the new newer layer in the place of the old one.
+fn replace_newer(workspace: &mut Workspace) -> Result<(), Error> {
+    let (new, place) = (new_newer(workspace), workspace.newer());
+    if is_there(&new)? {
+        if is_there(&place)? {
+            let aside = old_newer(workspace);
+            remove(&aside)?;
+            by_path::rename(&place, &aside).map_err(|source| Error::io("rename", &place, source))?;
+        }
+        by_path::rename(&new, &place).map_err(|source| Error::io("rename", &new, source))?;
+    }
+    if is_there(&place)? && !workspace.record.layers.contains(&place) {
+        workspace.record.layers.insert(0, place);
+    }
+    Ok(())
 }
 
 /// Moves one path, unless it is already moved.
@@ -193,12 +220,17 @@ fn install_index(workspace: &Workspace, admin: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the state of a completed rebase. Returns the old upper layer, which the caller deletes.
-/// Its remaining files equal the new base's, or were removed by the switch.
-pub fn conclude(workspace: &Workspace) -> Result<Option<PathBuf>, Error> {
+/// Removes the state of a completed rebase. Returns the old layers, which the caller deletes. Their
+/// remaining files equal the new base's, or were removed by the switch.
+pub fn conclude(workspace: &Workspace) -> Result<Vec<PathBuf>, Error> {
     remove(&directory(workspace))?;
-    let old = old_upper(workspace);
-    Ok(is_there(&old)?.then_some(old))
+    let mut old = Vec::new();
+    for layer in [old_upper(workspace), old_newer(workspace)] {
+        if is_there(&layer)? {
+            old.push(layer);
+        }
+    }
+    Ok(old)
 }
 
 /// Removes the leftovers of a rebase that has not changed anything yet. Does nothing if there is a
@@ -208,6 +240,7 @@ pub fn forget(workspace: &Workspace) -> Result<(), Error> {
         return Ok(());
     }
     remove(&directory(workspace))?;
+    remove(&new_newer(workspace))?;
     remove(&new_upper(workspace))
 }
 

@@ -15,7 +15,10 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
 
 use super::walk::{Below, Node, Stamp, Upper, ancestors_from_root, parent};
-use crate::checkout::Plan;
+use crate::{
+    checkout::Plan,
+    workspace::newer::{self, Time, When},
+};
 
 /// The inputs of the computation.
 pub struct Inputs<'a> {
@@ -49,6 +52,8 @@ pub struct Layout {
     pub whiteouts: Vec<BString>,
     /// Empty directories to keep.
     pub directories: Vec<BString>,
+    /// The new newer layer.
+    pub newer: newer::Plan,
 }
 
 impl Layout {
@@ -154,6 +159,54 @@ impl Layout {
         self.whiteouts.sort();
     }
 
+    /// Plans the newer layer. A file that the plan writes is newer than every build before. A file
+    /// that only changes its layer keeps its time: one of the old upper layer that the new base
+    /// provides (`time_of` returns its time), and one of the old newer layer (`before`).
+    pub fn renew(
+        &mut self,
+        inputs: &Inputs<'_>,
+        before: &newer::Plan,
+        time_of: &dyn Fn(&BStr) -> Option<Time>,
+    ) {
+        let steps = Steps::of(inputs.plan);
+        let written = steps.writes.iter().filter(|path| find(inputs.new, path).is_some());
+        self.newer.files = written.map(|path| ((*path).to_owned(), When::Now)).collect();
+        let has = |dir: &BStr| !inputs.new.range_below(dir).is_empty();
+        let removed = steps.removals.iter().filter_map(|path| parent(path)).filter(|dir| has(dir));
+        self.newer.directories = removed.map(|dir| (dir.to_owned(), When::Now)).collect();
+        let moved = set([&self.moves]);
+        for (path, node) in inputs.upper.nodes() {
+            let is_moved = || ancestors_from_root(path).any(|ancestor| moved.contains(ancestor));
+            let (times, is_dropped) = match node {
+                Node::Leaf(_) => {
+                    (&mut self.newer.files, find(inputs.new, path).is_some() && !steps.replace(path))
+                }
+                Node::Directory(_) => (&mut self.newer.directories, has(path)),
+                Node::Whiteout => continue,
+            };
+            if is_dropped
+                && !is_moved()
+                && let Some(time) = time_of(path)
+            {
+                times.entry(path.to_owned()).or_insert(When::At(time));
+            }
+        }
+        for (path, when) in &before.files {
+            let path = path.as_bstr();
+            let stays = !inputs.upper.hides(path) && !steps.replace(path) && is_same_file(inputs, path);
+            if stays {
+                self.newer.files.entry(path.to_owned()).or_insert(*when);
+            }
+        }
+        for (dir, when) in before.directories.iter().filter(|(dir, _)| has(dir.as_bstr())) {
+            self.newer.directories.entry(dir.clone()).or_insert(*when);
+        }
+        // A directory gets the time of its newest file, unless a later one is given here.
+        steps.writes.iter().filter_map(|path| parent(path)).for_each(|dir| {
+            self.newer.directories.remove(dir);
+        });
+    }
+
     /// Keeps the whiteouts that hide paths of frozen layers. `is_frozen` returns true if a frozen
     /// layer contains a path.
     pub fn keep_hidden(&mut self, upper: &Upper, is_frozen: &dyn Fn(&BStr) -> bool) {
@@ -171,7 +224,8 @@ impl Layout {
     /// Returns the edits that turn the new base's index into that of the workspace. Entries whose
     /// files do not come from the base have no stat data.
     pub fn edits(&self, new: &Index, after: &Index) -> Vec<Edit> {
-        let own = set([&self.moves, &self.copies, &self.whiteouts]);
+        let mut own = set([&self.moves, &self.copies, &self.whiteouts]);
+        own.extend(self.newer.files.keys().map(|path| path.as_bstr()));
         let mut edits = Vec::new();
         let (mut at, mut other) = (0, 0);
         while at < new.len() || other < after.len() {
@@ -247,6 +301,12 @@ fn is_provided(inputs: &Inputs<'_>, path: &BStr) -> bool {
         return false;
     };
     base.oid == entry.oid && base.mode == entry.mode && (inputs.is_clean)(&entry)
+}
+
+/// Returns true if both bases have the same file at `path`.
+fn is_same_file(inputs: &Inputs<'_>, path: &BStr) -> bool {
+    let (old, new) = (find(inputs.old, path), find(inputs.new, path));
+    old.zip(new).is_some_and(|(old, new)| old.oid == new.oid && old.mode == new.mode)
 }
 
 /// Returns true if a file has the permissions that the new base's file has. A file whose

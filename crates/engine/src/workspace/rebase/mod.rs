@@ -11,8 +11,8 @@
 //! 4. The caller unmounts. [`Staged::is_current`] checks if the upper layer has changed since step
 //!    1.
 //! 5. [`Staged::commit`] writes the journal. From here on, the rebase can only be completed.
-//! 6. [`carry_out`] moves files from the old upper layer to the new one, which then replaces it.
-//!    The record gets the new base, and the index is installed.
+//! 6. [`carry_out`] moves files from the old upper layer to the new one, which then replaces it, as
+//!    a new newer layer does. The record gets the new base, and the index is installed.
 //! 7. The caller moves HEAD. [`conclude`] removes the journal and the old upper layer.
 //!
 //! After the process was killed, [`Journal::read`] finds the journal. Steps 6 and 7 are idempotent:
@@ -51,6 +51,8 @@ pub enum Error {
     Record(#[from] super::record::Error),
     #[error(transparent)]
     Base(#[from] super::base::Error),
+    #[error(transparent)]
+    Newer(#[from] super::newer::Error),
 }
 
 impl Error {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::index::Index;
+use format::index::{Index, Stage, Stat};
 use repo::Repository;
 use store::{Fsync, index::WriteOptions};
 use sys::{Dir, FileType, by_path};
@@ -109,7 +109,8 @@ impl<'a> Staged<'a> {
         let dir = base.dir.parent().unwrap_or(&base.dir).to_owned();
         let base_ref = BaseRef { dir, name: base.name.clone() };
         let prepared = write_upper(workspace, worktree, &layout)
-            .and_then(|()| write_index(repo, workspace, &layout, base, after, (options, fsync)));
+            .and_then(|()| write_newer(workspace, &layout, base))
+            .and_then(|stats| write_index(repo, workspace, &layout, base, (after, stats), (options, fsync)));
         if let Err(error) = prepared {
             let _ = journal::forget(workspace);
             return Err(error);
@@ -162,6 +163,15 @@ fn write_upper(workspace: &Workspace, worktree: &Dir, layout: &Layout) -> Result
     Ok(())
 }
 
+/// Writes the new newer layer, if there is one or the workspace has one. Returns the stat data of
+/// its files.
+fn write_newer(workspace: &Workspace, layout: &Layout, base: &Base) -> Result<Vec<(BString, Stat)>, Error> {
+    if layout.newer.is_empty() && !workspace.record.layers.contains(&workspace.newer()) {
+        return Ok(Vec::new());
+    }
+    Ok(layout.newer.write(base, &journal::new_newer(workspace))?)
+}
+
 /// Copies a file or a link of the worktree, with its permissions and modification time.
 fn copy(worktree: &Dir, path: &BStr, to: &Path) -> std::io::Result<()> {
     let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -182,7 +192,7 @@ fn write_index(
     workspace: &Workspace,
     layout: &Layout,
     base: &Base,
-    after: &Index,
+    (after, stats): (&Index, Vec<(BString, Stat)>),
     (options, fsync): (&WriteOptions, &Fsync),
 ) -> Result<(), Error> {
     let dir = journal::directory(workspace);
@@ -193,6 +203,11 @@ fn write_index(
     let mut index = store::index::load(&path, after.hash, &store::index::ReadOptions::default())?;
     let edits = layout.edits(&index, after);
     index.apply(edits);
+    for (path, stat) in stats {
+        if let Ok(at) = index.position(path.as_bstr(), Stage::Normal) {
+            index.entries_mut()[at].stat = stat;
+        }
+    }
     index.resolve_undo = after.resolve_undo.clone();
     store::index::commit(lock, &mut index, options, fsync, &|_, _| false)?;
     Ok(())
