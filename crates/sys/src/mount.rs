@@ -18,9 +18,9 @@ use rustix::{
     fs::{CWD, Mode, OFlags},
     io::Errno,
     mount::{
-        FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
-        fsconfig_create, fsconfig_set_fd, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
-        move_mount, open_tree,
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+        OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_fd, fsconfig_set_flag,
+        fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
     },
 };
 
@@ -297,6 +297,30 @@ impl Kept {
         drop(command);
         drop(started);
     }
+}
+
+/// Makes all mounts of this mount namespace private: none appears in another namespace.
+pub fn make_private() -> io::Result<()> {
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    Ok(retried(Phase::Other, || rustix::mount::mount_change(c"/", flags))?)
+}
+
+/// Shows the directory or file `from` at `at`, with the mounts below it.
+pub fn bind(from: &Path, at: &Path) -> io::Result<()> {
+    Ok(retried(Phase::Other, || rustix::mount::mount_bind_recursive(from, at))?)
+}
+
+/// Like [`bind`], for an open directory, which another mount may hide.
+pub fn bind_open(from: &crate::File, at: &Path) -> io::Result<()> {
+    bind(Path::new(&format!("/proc/self/fd/{}", from.as_fd().as_raw_fd())), at)
+}
+
+/// Mounts an empty file system in memory, which only this user may enter.
+pub fn tmpfs(at: &Path) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(retried(Phase::Other, || {
+        rustix::mount::mount(c"sapwood", at, c"tmpfs", flags, Some(c"mode=700,size=1m"))
+    })?)
 }
 
 /// Writes all pending data to the file system of `path` (`syncfs`).

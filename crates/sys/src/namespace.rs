@@ -30,6 +30,12 @@ pub fn enter_new() -> io::Result<()> {
     map_users(&users, uid, gid, &groups)
 }
 
+/// Moves this process into a new mount namespace. Needs the right to mount.
+pub fn enter_new_mounts() -> io::Result<()> {
+    // SAFETY: as in `enter_new`.
+    Ok(call(Phase::Other, || unsafe { unshare_unsafe(UnshareFlags::NEWNS) })?)
+}
+
 fn map_users(users: &str, uid: u32, gid: u32, groups: &str) -> io::Result<()> {
     if fs::write("/proc/self/uid_map", all_ids(users)).is_ok() {
         return fs::write("/proc/self/gid_map", all_ids(groups))

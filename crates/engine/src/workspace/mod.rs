@@ -11,6 +11,7 @@
 //! - [`newer`]: files of the base that changed after a build;
 //! - [`orphans`]: mounts whose repository was deleted;
 //! - [`rebase`]: moves a workspace to another base;
+//! - [`session`]: a workspace at another path, for the processes of one session;
 //! - [`union`]: unions that the user mounted;
 //! - [`upper`]: the changes in the upper layer, and the responses to `core.fsmonitor`.
 //!
@@ -26,5 +27,6 @@ pub mod orphans;
 pub mod rebase;
 pub mod record;
 pub mod remove;
+pub mod session;
 pub mod union;
 pub mod upper;

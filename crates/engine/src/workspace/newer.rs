@@ -1,11 +1,11 @@
 //! The newer layer of a workspace: files with the bytes of its base and a later modification time.
 //!
 //! The files of a base are older than every build, and bases share nothing but contents. So a
-//! workspace needs to say itself which of its files changed after a build: after a rebase, the files
-//! that differ between both commits; in a new workspace with ignored files of another worktree, the
-//! files that differ from that worktree, and those that are newer than a build there. The layer lies
-//! between the base and the frozen layers. It is written while nothing is mounted, and replaced as a
-//! whole. No status reads it: the index has the stat data of its files.
+//! workspace needs to say itself which of its files changed after a build: after a rebase, the
+//! files that differ between both commits; in a new workspace with ignored files of another
+//! worktree, the files that differ from that worktree, and those that are newer than a build there.
+//! The layer lies between the base and the frozen layers. It is written while nothing is mounted,
+//! and replaced as a whole. No status reads it: the index has the stat data of its files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -127,8 +127,8 @@ impl Plan {
         written
     }
 
-    /// Gives the files below `top`, a writable copy of a base, the times of this plan. Returns their
-    /// stat data, sorted by path.
+    /// Gives the files below `top`, a writable copy of a base, the times of this plan. Returns
+    /// their stat data, sorted by path.
     pub fn apply(&self, top: &Path) -> Result<Vec<(BString, Stat)>, Error> {
         let root = Dir::open(top).map_err(Error::io("open", top))?;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -217,8 +217,7 @@ impl Writer<'_> {
         let stat = self.shown.stat(path).map_err(failed("look at"))?;
         let Some(stat) = stat.filter(|stat| stat.file_type == FileType::Directory) else { return Ok(None) };
         self.to.create_dir(path).map_err(failed("create"))?;
-        by_path::set_mode(&self.top.join(sys::os_str(path)), stat.mode & 0o7777)
-            .map_err(failed("change"))?;
+        by_path::set_mode(&self.top.join(sys::os_str(path)), stat.mode & 0o7777).map_err(failed("change"))?;
         Ok(Some(stat.mtime))
     }
 
@@ -258,7 +257,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Examines the worktree at `root`, whose ignored files were copied to the frozen layer `copied`.
+    /// Examines the worktree at `root`, whose ignored files were copied to the frozen layer
+    /// `copied`.
     pub fn read(repo: &Repository, root: &Dir, index: Index, copied: &Path) -> Result<Source, Error> {
         let oldest = oldest(copied)?;
         let at_all: Vec<usize> = (0..index.len()).filter(|&at| is_file(&index.entry(at))).collect();
@@ -296,9 +296,9 @@ impl Source {
         Ok(self.plan(&loaded.map_err(|error| Error::Index { path, source: error.into() })?))
     }
 
-    /// Plans the newer layer of a workspace on the base with this index. Each file that differs from
-    /// the worktree is newer than every copied file. Each other file has the same order with the
-    /// copied files as in the worktree.
+    /// Plans the newer layer of a workspace on the base with this index. Each file that differs
+    /// from the worktree is newer than every copied file. Each other file has the same order with
+    /// the copied files as in the worktree.
     fn plan(&self, base: &Index) -> Plan {
         let mut plan = Plan::default();
         let Some(oldest) = self.oldest else { return plan };
@@ -384,7 +384,8 @@ pub fn record(
     fsync: &Fsync,
 ) -> Result<(), Error> {
     let path = admin.join("index");
-    let failed = |source: Box<dyn std::error::Error + Send + Sync>| Error::Index { path: path.clone(), source };
+    let failed =
+        |source: Box<dyn std::error::Error + Send + Sync>| Error::Index { path: path.clone(), source };
     let lock = store::index::lock(&path, &LockOptions::default()).map_err(|error| failed(error.into()))?;
     let loaded = store::index::load(&path, hash, &store::index::ReadOptions::default());
     let mut index = loaded.map_err(|error| failed(error.into()))?;

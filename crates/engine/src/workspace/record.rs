@@ -17,7 +17,7 @@ use repo::Trust;
 use store::{Components, Fsync, Lock, LockOptions, SharedRepository};
 use sys::{File, FileType, by_path};
 
-use super::backend::Backend;
+use super::{backend::Backend, session};
 
 /// The reason in the `locked` file of a workspace's administrative directory.
 pub const LOCK_REASON: &str = "sapwood workspace";
@@ -37,6 +37,9 @@ pub fn parse_initializing(reason: &[u8]) -> Option<(u64, PathBuf)> {
     Some((pid.to_str().ok()?.parse().ok()?, sys::os_str(top).into()))
 }
 
+/// The file of the state with the path of `create --at`.
+pub const AT: &str = "at";
+
 /// The beginning of the file `.git` in the directory of an unmounted workspace. Git does not accept
 /// this format, so it refuses to work there.
 const NOT_MOUNTED: &[u8] = b"not mounted: ";
@@ -53,6 +56,8 @@ pub enum Error {
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("the record '{}' is damaged: {what}", .path.display())]
     Damaged { path: PathBuf, what: String },
+    #[error("this is a session of 'workspace exec --at': run the command outside of it")]
+    InSession,
     #[error("a workspace '{}' exists already", .0.to_string_lossy())]
     Exists(OsString),
     #[error("'{}' is not a workspace; 'sapwood workspace list' names them", .0.to_string_lossy())]
@@ -179,9 +184,19 @@ impl Workspace {
         Ok(self.record.layers.iter().try_for_each(|layer| trust.check_dir(layer))?)
     }
 
+    /// Returns the path at which `exec` and `enter` show the workspace, if `create --at` gave one.
+    pub fn at(&self) -> Result<Option<PathBuf>, Error> {
+        let path = self.state.join(AT);
+        let read = by_path::read(&path).map_err(|source| Error::Io { action: "read", path, source })?;
+        Ok(read.map(|content| PathBuf::from(sys::os_str(&content))))
+    }
+
     /// Takes the lock of the workspace against other commands that change it. Waits for them. The
     /// lock lasts until the file is closed. Refuses what [`Workspace::check`] refuses.
     pub fn lock(&self, trust: &Trust) -> Result<File, Error> {
+        if session::is_inside(&self.state) {
+            return Err(Error::InSession);
+        }
         self.check(trust)?;
         let path = self.state.join("lock");
         let failed = |source| Error::Io { action: "lock", path: path.clone(), source };

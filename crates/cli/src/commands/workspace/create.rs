@@ -11,10 +11,13 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use engine::workspace::{
-    backend::Backend,
-    frozen,
-    record::{self, Durability, Workspace},
+use engine::{
+    workspace::{
+        backend::Backend,
+        frozen,
+        record::{self, Durability, Workspace},
+    },
+    worktree::admin,
 };
 use format::refname;
 use sys::by_path;
@@ -163,6 +166,10 @@ fn create(
             if !workspace.record.backend.has_upper() {
                 let top = &workspace.record.dir;
                 copied.iter().try_for_each(|layer| frozen::copy_into(layer, top))?;
+            }
+            if let Some(at) = &request.at {
+                let at = context.run.path(at)?;
+                admin::write(&workspace.state.join(record::AT), at.as_os_str().as_bytes())?;
             }
             Ok(Created::Yes(Box::new(workspace)))
         }

@@ -2,12 +2,16 @@
 
 use std::{
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
 use bstr::BString;
-use engine::workspace::{backend::holder, record::Workspace};
+use engine::workspace::{
+    backend::holder,
+    record::{self, Workspace},
+    session,
+};
 use repo::{Repository, Trust};
 
 use super::{
@@ -25,7 +29,8 @@ use crate::{
 
 /// Runs `exec`: replaces this process by the command.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let mut words = EXEC.parse(args)?.store(&mut Request::default())?;
+    let mut request = Request::default();
+    let mut words = EXEC.parse(args)?.store(&mut request)?;
     if words.is_empty() {
         return Err(Failure::fatal("name a workspace and a command"));
     }
@@ -37,16 +42,29 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal("name a command"));
     }
     let context = Context::open(run)?;
-    become_command(run, &context.repo, &context.find(name.as_ref())?, &words)
+    let workspace = context.find(name.as_ref())?;
+    let at = place(run, &workspace, &request)?;
+    become_command(run, &context.repo, &workspace, at.as_deref(), &words)
+}
+
+/// Returns the path at which the workspace is shown: `--at`, else that of its creation.
+fn place(run: &Invocation, workspace: &Workspace, request: &Request) -> Result<Option<PathBuf>, Failure> {
+    match &request.at {
+        Some(at) => run.path(at).map(Some),
+        None => Ok(workspace.at()?),
+    }
 }
 
 /// Runs `enter`: replaces this process by the user's shell.
 pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let words = ENTER.parse(args)?.store(&mut Request::default())?;
+    let mut request = Request::default();
+    let words = ENTER.parse(args)?.store(&mut request)?;
     let [name] = words.as_slice() else { return Err(Failure::fatal("name one workspace")) };
     let context = Context::open(run)?;
     let shell = run.variable("SHELL").filter(|shell| !shell.is_empty()).unwrap_or(b"/bin/sh");
-    become_command(run, &context.repo, &context.find(name.as_ref())?, &[shell.into()])
+    let workspace = context.find(name.as_ref())?;
+    let at = place(run, &workspace, &request)?;
+    become_command(run, &context.repo, &workspace, at.as_deref(), &[shell.into()])
 }
 
 /// Runs a command in the workspace and waits for it. Returns its exit code.
@@ -70,8 +88,12 @@ fn become_command(
     run: &Invocation,
     repo: &Repository,
     workspace: &Workspace,
+    at: Option<&Path>,
     command: &[BString],
 ) -> Result<u8, Failure> {
+    if session::is_inside(common) {
+        return Err(record::Error::InSession.into());
+    }
     match mounts::site(workspace) {
         Some(site) => {
             mounts::mount(run, repo, workspace)?;
@@ -84,6 +106,11 @@ fn become_command(
             trust.check_mount_point(dir)?;
             std::env::set_current_dir(dir).map_err(Failure::cannot_open(dir))?;
         }
+    }
+    if let Some(at) = at {
+        let trust = Trust::of(run.outside(), common);
+        trust.check_mount_point(at)?;
+        session::start(workspace, common, at)?;
     }
     console::flush();
     let (program, args) = command.split_first().expect("a command has at least one word");

@@ -244,7 +244,8 @@ impl Leftover {
     fn of_state(context: &Context<'_>, workspace: Workspace) -> Result<Option<Leftover>, Failure> {
         let has = |path: &Path| matches!(by_path::stat(path), Ok(Some(_)));
         let aside = ["rebase", record::MOVING].map(|name| workspace.state.join(name));
-        let beside = ["upper.new", "upper.old", "newer.new", "newer.old"].map(|name| workspace.upper().with_file_name(name));
+        let beside = ["upper.new", "upper.old", "newer.new", "newer.old"]
+            .map(|name| workspace.upper().with_file_name(name));
         Ok(if has(&workspace.removal()) {
             Some(Leftover::Removal(workspace))
         } else if context.repo.linked_worktree(&workspace.name).is_none() {

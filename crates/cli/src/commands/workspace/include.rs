@@ -1,10 +1,10 @@
 //! `.worktreeinclude`: the ignored files that a new workspace gets by default.
 //!
-//! The file lies at the top of the worktree in which `create` runs. It has the format of `.gitignore`.
-//! A path is taken if one of its patterns matches and Git ignores the path; so tracked files, and
-//! untracked ones that are not ignored, are never taken. An ignored directory that matches is taken
-//! whole. One that does not match is entered only if a pattern begins with its path: `.env` does not
-//! search `node_modules`.
+//! The file lies at the top of the worktree in which `create` runs. It has the format of
+//! `.gitignore`. A path is taken if one of its patterns matches and Git ignores the path; so
+//! tracked files, and untracked ones that are not ignored, are never taken. An ignored directory
+//! that matches is taken whole. One that does not match is entered only if a pattern begins with
+//! its path: `.env` does not search `node_modules`.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -75,7 +75,10 @@ fn starts(content: &[u8]) -> Vec<BString> {
     let lines = content.lines().map(|line| line.trim_end_with(|letter| letter == ' '));
     let plain = lines.filter(|line| !line.starts_with(b"#") && !line.starts_with(b"!"));
     let starts = plain.map(|line| line.strip_prefix(b"/").unwrap_or(line));
-    starts.filter(|start| start.trim_end_with(|letter| letter == '/').contains(&b'/')).map(Into::into).collect()
+    starts
+        .filter(|start| start.trim_end_with(|letter| letter == '/').contains(&b'/'))
+        .map(Into::into)
+        .collect()
 }
 
 struct Search<'a> {

@@ -386,8 +386,8 @@ impl NewWorkspace<'_> {
         Ok(workspace.upper().join(".git"))
     }
 
-    /// Writes the newer layer, so that builds among the frozen files are neither trusted too much nor
-    /// too little.
+    /// Writes the newer layer, so that builds among the frozen files are neither trusted too much
+    /// nor too little.
     fn write_newer(&self, workspace: &mut Workspace) -> Result<(), Failure> {
         let (Some(source), Some(base)) = (&self.source, &self.base) else { return Ok(()) };
         let plan = match self.backend {

@@ -18,6 +18,7 @@ pub(super) struct Request {
     pub(super) with: Vec<BString>,
     pub(super) from: Option<BString>,
     pub(super) no_include: bool,
+    pub(super) at: Option<BString>,
     pub(super) volatile: bool,
     pub(super) exec: bool,
     pub(super) json: bool,
@@ -40,6 +41,11 @@ const BASE_DIR: Opt<Set<Request>> =
     Opt::text("--base-dir <dir>", "the directory of the bases (sapwood.baseDir)", |request: &mut Request| {
         &mut request.base_dir
     });
+const SHOW_AT: Opt<Set<Request>> = Opt::text(
+    "--at <dir>",
+    "show the workspace at this directory, only to the command",
+    |request: &mut Request| &mut request.at,
+);
 const FORCE: Opt<Set<Request>> =
     Opt::flag("-f, --force", "discard unsaved work", |request: &mut Request| &mut request.force);
 const DRY_RUN: Opt<Set<Request>> =
@@ -86,6 +92,11 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
             "ignore fsync, also with sapwood.workspaceSync=always",
             |request: &mut Request| &mut request.volatile,
         ),
+        Opt::text(
+            "--at <dir>",
+            "let 'exec' and 'enter' show the workspace at this directory, only to their processes",
+            |request: &mut Request| &mut request.at,
+        ),
         Opt::flag(
             "--exec",
             "run the command in the workspace, then remove it unless something is unsaved",
@@ -102,13 +113,16 @@ pub(super) const LIST: Table<Set<Request>> =
     Table { usage: &["sapwood workspace list [--json]"], options: &[JSON], grammar: Grammar::Mixed };
 
 pub(super) const EXEC: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace exec <workspace> [--] <command>..."],
-    options: &[],
+    usage: &["sapwood workspace exec [--at <dir>] <workspace> [--] <command>..."],
+    options: &[SHOW_AT],
     grammar: Grammar::OptionsFirst,
 };
 
-pub(super) const ENTER: Table<Set<Request>> =
-    Table { usage: &["sapwood workspace enter <workspace>"], options: &[], grammar: Grammar::Mixed };
+pub(super) const ENTER: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace enter [--at <dir>] <workspace>"],
+    options: &[SHOW_AT],
+    grammar: Grammar::Mixed,
+};
 
 pub(super) const MOUNT: Table<Set<Request>> = Table {
     usage: &["sapwood workspace mount (--all | <workspace>...) [--json]"],

@@ -9,11 +9,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     ignore::check::{Checker, Sources},
-    workspace::{
-        backend::Mounted,
-        frozen,
-        newer::Source,
-    },
+    workspace::{backend::Mounted, frozen, newer::Source},
 };
 use format::index::Index;
 use repo::Repository;
@@ -127,13 +123,7 @@ fn wanted(path: &BStr) -> Result<BString, Failure> {
 }
 
 /// Returns an error for paths that are missing, tracked, or not ignored.
-fn check(
-    repo: &Repository,
-    root: &Dir,
-    top: &Path,
-    index: &Index,
-    paths: &[BString],
-) -> Result<(), Failure> {
+fn check(repo: &Repository, root: &Dir, top: &Path, index: &Index, paths: &[BString]) -> Result<(), Failure> {
     let mut sources = Sources::default();
     let info = repo.display_common_file("info/exclude");
     sources.add_standard(repo, info.as_os_str().as_bytes().into())?;

@@ -1,8 +1,8 @@
 //! Builds in workspaces, with real build tools: none does more than in the main worktree, and none
 //! keeps an object of another commit.
 //!
-//! `SAPWOOD_TEST_FULL=1` runs 500 random histories of commits, rebases, switches and workspaces that
-//! take builds along. `SAPWOOD_TEST_SEED` runs one.
+//! `SAPWOOD_TEST_FULL=1` runs 500 random histories of commits, rebases, switches and workspaces
+//! that take builds along. `SAPWOOD_TEST_SEED` runs one.
 
 use std::{collections::HashMap, fs, process::Command, time::Duration};
 
@@ -239,7 +239,8 @@ impl Histories {
             (4, name) if self.workspaces.len() < 3 => {
                 let new = format!("w{}", self.made);
                 self.made += 1;
-                let mut args = vec!["create", "-q", "-d", &new, &commit, "--backend", backend, "--with", "build"];
+                let mut args =
+                    vec!["create", "-q", "-d", &new, &commit, "--backend", backend, "--with", "build"];
                 let from = name.filter(|_| self.random.below(2) == 0);
                 args.extend(from.iter().flat_map(|name| ["--from", name]));
                 self.history.push(args.join(" "));

@@ -40,7 +40,10 @@ fn bases_are_older_than_builds_and_differ_only_where_contents_do() {
         let times = |name: &str| {
             let script = "stat -c '%Y %y %n' file dir/deep/file dir/deep dir link";
             let lines = place.done(&["exec", name, "--", "sh", "-c", script]);
-            lines.lines().map(|line| line.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+            lines
+                .lines()
+                .map(|line| line.split(' ').take(3).collect::<Vec<_>>().join(" "))
+                .collect::<Vec<_>>()
         };
         let (one, two) = (times("one"), times("two"));
         let seconds = |line: &str| line.split(' ').next().expect("seconds").parse::<i64>().expect("a number");
@@ -85,7 +88,11 @@ fn a_rebase_makes_what_it_changes_newer_than_every_build() {
         place.git("one", &["branch", "-f", "here"]);
         place.done(&["rebase", "-q", "one", "here"]);
         assert_eq!(time(&one, "file"), file, "{backend}");
-        assert_eq!(time(&one, "dir/mine"), mine, "{backend}: a file that the base now provides lost its time");
+        assert_eq!(
+            time(&one, "dir/mine"),
+            mine,
+            "{backend}: a file that the base now provides lost its time"
+        );
         assert!(is_clean(&place, "one"), "{backend}");
         let later = build(&one, "b.o");
         place.done(&["rebase", "-q", "-d", "one", "main~2"]);

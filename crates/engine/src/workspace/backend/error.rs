@@ -52,6 +52,8 @@ pub enum Error {
     /// A bind mount shows the workspace, or a part of it, at another place.
     #[error("'{}' is mounted at '{}', too", .path.display(), .copy.display())]
     Copied { path: PathBuf, copy: PathBuf },
+    #[error("'{}' cannot show the workspace at '{}': one contains the other", .at.display(), .top.display())]
+    Nested { top: PathBuf, at: PathBuf },
     /// The workspace is mounted in a mount namespace other than this process's.
     #[error("'{}' is mounted in another mount namespace: {}", .path.display(), list(.processes))]
     Elsewhere { path: PathBuf, processes: Vec<Process> },
@@ -156,6 +158,7 @@ impl Error {
                 "'sapwood workspace doctor' names the backends that work here".to_owned()
             }
             Error::Program { .. }
+            | Error::Nested { .. }
             | Error::Io { .. }
             | Error::Mount { .. }
             | Error::Start { .. }

@@ -25,6 +25,7 @@ use super::{
     Backend, Busy, Changes, Error, Layers, Mounted, Process, Site,
     marker::Marker,
     overlay::{self, Rights},
+    real,
 };
 
 /// The maximum time between two reads of the marker. Changes of the marker wake the holder earlier,
@@ -168,7 +169,12 @@ pub(super) fn end(site: &Site, busy: Busy, changes: Changes) -> Result<(), Error
             }
         };
     }
-    let others = || users(&marker, holder);
+    let others = || {
+        let mut all = users(&marker, holder);
+        // A session has a mount namespace of its own.
+        all.extend(overlay::users_elsewhere(&real(&site.upper)));
+        all
+    };
     let Some(holder) = holder else { return Err(Error::Busy { path: top(), processes: others() }) };
     let processes = others();
     if !processes.is_empty() {

@@ -170,7 +170,7 @@ pub(super) fn users(top: &Path) -> Result<Vec<Process>, Error> {
 /// Returns the processes that use a copy of the overlay in another mount namespace. A namespace
 /// that was created while the overlay was mounted has such a copy, which stays unless unmounts
 /// propagate. An unused copy does no harm. A mount inside a copy counts as a part of it.
-fn users_elsewhere(upper: &Path) -> Vec<Process> {
+pub(super) fn users_elsewhere(upper: &Path) -> Vec<Process> {
     let ids = |pid: u32| {
         let mounts = sys::mounts_of(pid).unwrap_or_default();
         let copies = mounts.iter().filter(|mount| mount.has_upper(upper)).map(|mount| mount.id);

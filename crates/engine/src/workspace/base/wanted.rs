@@ -95,8 +95,8 @@ impl<'r> Wanted<'r> {
 
     /// Returns the modification time of all files: seconds and nanoseconds. It lies between 2011
     /// and 2015: no file is newer than a build, and none is older than the fixed times of npm
-    /// (1985) and cargo (2006). It follows from [`Wanted::contents`], so two files with one path and
-    /// one time have the same bytes, for tools that compare times for equality.
+    /// (1985) and cargo (2006). It follows from [`Wanted::contents`], so two files with one path
+    /// and one time have the same bytes, for tools that compare times for equality.
     pub(super) fn time(&self) -> (u64, u32) {
         let digits = u64::from_str_radix(&self.contents[..16], 16).expect("a hash has hexadecimal digits");
         // No fraction at all would look like a file system with coarse times.

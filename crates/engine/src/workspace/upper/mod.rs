@@ -25,6 +25,7 @@ use sys::{Dir, FileType, by_path};
 use super::{
     backend::{Backend, changed, fuse},
     record::Workspace,
+    session,
 };
 use crate::look::{
     monitor::{Changes, Response},
@@ -119,16 +120,20 @@ impl Layer {
         let base = record.base.as_ref();
         let base_dir = base.map(|base| base.dir.join(&base.name));
         let base_files = base_dir.as_ref().map(|dir| dir.join("files"));
+        // The lower layers are compared with the mount table, which has the path outside of a
+        // session.
+        let lower = record.layers.iter().chain(&base_files).cloned().collect();
+        let seen = |dir: PathBuf| session::inside(&workspace.state, &dir);
         Some(Layer {
             upper: workspace.upper(),
             state: workspace.state.clone(),
             base: base.map(|base| base.name.clone()).unwrap_or_default(),
-            base_record: base_dir.map(|dir| dir.join("record")),
+            base_record: base_dir.map(|dir| seen(dir).join("record")),
             // The mount of an image is compared with its UUID.
             base_changed: (record.backend != Backend::Image).then(|| changed::place(&workspace.state)),
-            lower: record.layers.iter().chain(&base_files).cloned().collect(),
+            lower,
             dir: record.dir.clone(),
-            base_files,
+            base_files: base_files.map(seen),
             form,
             rules: String::new(),
         })

@@ -10,7 +10,7 @@ use std::{
 use bstr::BString;
 use sys::{Dir, Mount, by_path};
 
-use super::{Error, Form, Layer};
+use super::{super::session, Error, Form, Layer};
 
 /// Returns the mount points inside the workspace that this process sees: files and directories,
 /// sorted, without those below another one. Returns an error if the mount is not the recorded one,
@@ -44,7 +44,7 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<Vec<BString>, Error
         // For FUSE mounts, the kernel does not report the layers.
         return Ok(inside(&mounts, mount));
     }
-    let has_upper = mount.has_upper(&layer.upper)
+    let has_upper = mount.has_upper(&session::outside(&layer.upper))
         || by_path::canonical(&layer.upper).is_ok_and(|real| mount.has_upper(&real));
     if !has_upper {
         return Err(other("an overlay with another upper layer".into()));
@@ -63,7 +63,8 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<Vec<BString>, Error
 fn inside(mounts: &[Mount], mount: &Mount) -> Vec<BString> {
     let relative = |inner: &Mount| {
         let path = inner.point.strip_prefix(&mount.point).ok()?.as_os_str().as_bytes();
-        (!path.is_empty()).then(|| BString::from(path))
+        // A session mounts a file `.git` of its own.
+        (!path.is_empty() && path != b".git").then(|| BString::from(path))
     };
     let mut all: Vec<BString> = sys::mounts_on(mounts, mount.id).into_iter().filter_map(relative).collect();
     all.sort_unstable();
