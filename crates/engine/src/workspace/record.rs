@@ -188,7 +188,7 @@ impl Workspace {
     pub fn at(&self) -> Result<Option<PathBuf>, Error> {
         let path = self.state.join(AT);
         let read = by_path::read(&path).map_err(|source| Error::Io { action: "read", path, source })?;
-        Ok(read.map(|content| PathBuf::from(sys::os_str(&content))))
+        Ok(read.map(|content| PathBuf::from(sys::os_str(content.strip_suffix(b"\n").unwrap_or(&content)))))
     }
 
     /// Takes the lock of the workspace against other commands that change it. Waits for them. The

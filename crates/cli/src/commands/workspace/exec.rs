@@ -91,6 +91,7 @@ fn become_command(
     at: Option<&Path>,
     command: &[BString],
 ) -> Result<u8, Failure> {
+    let common = &repo.real_common_dir();
     if session::is_inside(common) {
         return Err(record::Error::InSession.into());
     }
@@ -101,7 +102,7 @@ fn become_command(
         }
         None => {
             let dir = &workspace.record.dir;
-            let trust = Trust::of(run.outside(), &repo.real_common_dir());
+            let trust = Trust::of(run.outside(), common);
             workspace.check(&trust)?;
             trust.check_mount_point(dir)?;
             std::env::set_current_dir(dir).map_err(Failure::cannot_open(dir))?;

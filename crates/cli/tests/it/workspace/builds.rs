@@ -4,7 +4,7 @@
 //! `SAPWOOD_TEST_FULL=1` runs 500 random histories of commits, rebases, switches and workspaces
 //! that take builds along. `SAPWOOD_TEST_SEED` runs one.
 
-use std::{collections::HashMap, fs, process::Command, time::Duration};
+use std::{collections::HashMap, fs, path::Path, process::Command, time::Duration};
 
 use testkit::{Repo, need_program};
 
@@ -95,7 +95,7 @@ impl Project {
         repo.git(&["commit", "-qm", "change", "--allow-empty"]);
     }
 
-    /// Builds in the main worktree, or in a workspace. Returns the calls of the compiler.
+    /// Builds in the main worktree, or in a workspace. Returns the calls of the compiler, sorted.
     fn build(&self, workspace: Option<&str>) -> Vec<String> {
         let tools = self.place.sandbox.repo("tools");
         let log = tools.join("log");
@@ -116,7 +116,11 @@ impl Project {
             }
         }
         std::thread::sleep(Duration::from_millis(10));
-        fs::read_to_string(log).unwrap_or_default().lines().map(ToOwned::to_owned).collect()
+        let calls = fs::read_to_string(log).unwrap_or_default();
+        // The tools run several compilers at a time.
+        let mut calls: Vec<String> = calls.lines().map(ToOwned::to_owned).collect();
+        calls.sort();
+        calls
     }
 
     /// Returns the program that a clean build of HEAD there makes.
@@ -190,6 +194,118 @@ fn a_change_costs_as_many_steps_as_in_the_main_worktree() {
     }
 }
 
+/// Writes a repository with two crates, one of which uses the other.
+fn write_crates(repo: &Repo<'_>) {
+    repo.write(".gitignore", "/target/\n");
+    repo.write("Cargo.toml", "[workspace]\nmembers = [\"lower\", \"upper\", \"aside\"]\nresolver = \"2\"\n");
+    let package =
+        |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"1.0.0\"\nedition = \"2021\"\n");
+    for name in ["lower", "aside"] {
+        repo.write(format!("{name}/Cargo.toml"), package(name));
+        repo.write(format!("{name}/src/lib.rs"), "pub fn value() -> u32 { 1 }\n");
+    }
+    repo.write("upper/Cargo.toml", package("upper") + "[dependencies]\nlower = { path = \"../lower\" }\n");
+    repo.write("upper/src/main.rs", "fn main() { println!(\"{}\", lower::value()); }\n");
+}
+
+#[test]
+fn cargo_is_warm_at_the_path_of_the_main_worktree() {
+    let place = Place::new();
+    let tools = place.sandbox.repo("tools");
+    fs::create_dir(&tools.path).expect("a new directory");
+    let wrapper = "#!/bin/sh\ncase \"$*\" in *'--crate-name ___'*) ;; *--crate-name*) \
+                   echo \"$4 $3\" >> \"${0%/*}/log\" ;; esac\nexec \"$@\"\n";
+    tools.write_executable("rustc", wrapper);
+    let cargo = Path::new(env!("CARGO"));
+    let build = format!(
+        "RUSTC={} RUSTC_WRAPPER={} CARGO_HOME={} CARGO_INCREMENTAL=0 RUSTFLAGS= {} build -q --offline",
+        cargo.with_file_name("rustc").display(),
+        tools.join("rustc").display(),
+        tools.join("home").display(),
+        cargo.display()
+    );
+    let calls = || {
+        let log = tools.join("log");
+        let mut calls: Vec<String> =
+            fs::read_to_string(&log).unwrap_or_default().lines().map(ToOwned::to_owned).collect();
+        let _ = fs::remove_file(&log);
+        calls.sort();
+        calls
+    };
+    let repo = place.repo();
+    let outside = || {
+        let run = repo.run("sh".as_ref(), &["-c", &build]);
+        assert_eq!(run.code, 0, "{run:?}");
+        calls()
+    };
+    write_crates(&repo);
+    assert_eq!(outside().len(), 3);
+    repo.commit("crates");
+    repo.write("aside/src/lib.rs", "pub fn value() -> u32 { 3 }\n");
+    repo.commit("another");
+    outside();
+    let top = repo.path.to_str().expect("a plain name");
+    place.done(&["create", "-q", "one", "-d", "--with", "target", "--at", top]);
+    let inside = |script: &str| {
+        place.done(&["exec", "one", "--", "sh", "-ec", script]);
+        calls()
+    };
+    assert_eq!(inside(&build), [""; 0], "nothing has changed");
+    let edit = "pub fn value() -> u32 { 2 }\n";
+    place.workspace("one").write("lower/src/lib.rs", edit);
+    repo.write("lower/src/lib.rs", edit);
+    let expected = outside();
+    assert_eq!(expected.len(), 2);
+    assert_eq!(inside(&build), expected);
+    let run = place.done(&["exec", "one", "--", "target/debug/upper"]);
+    assert_eq!(run, "2\n");
+    // The commit before has another file: cargo makes that crate again, and no other.
+    place.done(&["create", "-q", "two", "-d", "HEAD~1", "--with", "target", "--at", top]);
+    place.done(&["exec", "two", "--", "sh", "-ec", &build]);
+    assert_eq!(calls().len(), 3, "'lower' is modified in the main worktree");
+    assert_eq!(place.done(&["exec", "two", "--", "target/debug/upper"]), "1\n");
+}
+
+#[test]
+fn a_bundle_has_the_sources_of_the_workspace() {
+    need_program("esbuild");
+    let place = Place::new();
+    let repo = place.repo();
+    let package = |value: &str| format!("export const value = '{value}';\n");
+    repo.write(".gitignore", "node_modules/\n/dist/\n");
+    repo.write(".worktreeinclude", "node_modules\ndist\n");
+    repo.write("package.json", "{\"scripts\": {}}\n");
+    repo.write("src/part.js", package("first"));
+    repo.write(
+        "src/main.js",
+        "import {value} from './part.js'; import {dep} from 'dep'; console.log(value, dep);\n",
+    );
+    // make runs the bundler only if a source is newer than the bundle.
+    let makefile = "dist/out.js: $(shell find src -type f)\n\
+                    \tesbuild src/main.js --bundle --log-level=warning --outfile=$@\n";
+    repo.write("Makefile", makefile);
+    repo.commit("first");
+    repo.write("src/part.js", package("second"));
+    repo.commit("second");
+    repo.write("node_modules/dep/index.js", "export const dep = 'installed';\n");
+    repo.write("node_modules/dep/package.json", "{\"main\": \"index.js\", \"type\": \"module\"}\n");
+    assert_eq!(repo.run("make".as_ref(), &["-s"]).code, 0);
+    let bundle = |name: &str| {
+        place.done(&["exec", name, "--", "make", "-s"]);
+        place.workspace(name).read("dist/out.js").to_string()
+    };
+    place.done(&["create", "-q", "one", "-d"]);
+    place.done(&["create", "-q", "old", "-d", "HEAD~1"]);
+    assert_eq!(bundle("one"), repo.read("dist/out.js").to_string());
+    assert!(bundle("old").contains("first") && bundle("old").contains("installed"));
+    let before = fs::metadata(place.workspace("one").join("dist/out.js")).expect("built").modified();
+    bundle("one");
+    let after = fs::metadata(place.workspace("one").join("dist/out.js")).expect("built").modified();
+    assert_eq!(before.expect("a time"), after.expect("a time"), "nothing has changed");
+    place.done(&["rebase", "-q", "-d", "one", "HEAD~1"]);
+    assert_eq!(bundle("one"), bundle("old"));
+}
+
 /// A workspace in a history.
 struct Histories {
     project: Project,
@@ -209,6 +325,7 @@ impl Histories {
             workspaces: Vec::new(),
             made: 0,
         };
+        walk.change();
         walk.change();
         walk.project.build(None);
         for _ in 0..steps {

@@ -1,5 +1,6 @@
 //! Workspaces: compared with an ordinary worktree, and their failures.
 
+mod at;
 mod builds;
 mod contents;
 mod create;

@@ -101,19 +101,27 @@ pub(super) fn unmount(site: &Site, busy: Busy, changes: Changes) -> Result<(), E
         sys::mount::unmount(top, Unmount::Lazy).map_err(Error::io("unmount", top))?;
         return finish(site, changes);
     }
+    refuse_users_elsewhere(site)?;
     unmount_unused(top)?;
     refuse_copies(site)?;
-    let processes = users_elsewhere(&real(&site.upper));
-    if !processes.is_empty() {
-        return Err(Error::Elsewhere { path: top.clone(), processes });
-    }
+    refuse_users_elsewhere(site)?;
     finish(site, changes)
+}
+
+/// Returns an error if processes use a copy of the overlay in another mount namespace.
+fn refuse_users_elsewhere(site: &Site) -> Result<(), Error> {
+    let processes = users_elsewhere(&real(&site.upper));
+    match processes.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Elsewhere { path: site.top.clone(), processes }),
+    }
 }
 
 /// Unmounts the overlay in the namespace of a holder, which this process has joined. The marker
 /// stays, so the holder does too.
 pub(super) fn unmount_in_namespace(site: &Site) -> Result<(), Error> {
     refuse_copies(site)?;
+    refuse_users_elsewhere(site)?;
     unmount_unused(&site.top)?;
     mark::settle(site)
 }
