@@ -10,7 +10,9 @@
 //! different mounts, so the mount points that the token's process saw are reported, too.
 //!
 //! A directory that was copied up differs only in the paths that are listed below it. Any other
-//! directory that appears, or that replaces an entry, is reported with everything below.
+//! directory that appears, or that replaces an entry, is reported with everything below. A new
+//! directory where the lower layers have none is reported itself: its listed entries are all that
+//! it holds.
 
 use std::{cmp::Ordering, collections::BTreeSet, io};
 
@@ -45,9 +47,18 @@ impl From<io::Error> for Unreportable {
 /// this name.
 const PROBE: &str = ".sapwood-probe";
 
-/// Returns the paths to report. `worktree` is the mounted workspace.
-pub(super) fn changed(before: &List, now: &List, worktree: &Dir) -> Result<Vec<BString>, Unreportable> {
-    let mut report = Report { paths: BTreeSet::new(), worktree };
+/// The directories whose files are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<'a> {
+    /// The mounted workspace.
+    pub(super) worktree: &'a Dir,
+    /// The lower layers.
+    pub(super) lower: &'a [Dir],
+}
+
+/// Returns the paths to report.
+pub(super) fn changed(before: &List, now: &List, shown: Shown<'_>) -> Result<Vec<BString>, Unreportable> {
+    let mut report = Report { paths: BTreeSet::new(), shown };
     for point in before.mounts.iter().chain(&now.mounts) {
         report.mount_point(point.as_bstr())?;
     }
@@ -66,8 +77,8 @@ pub(super) fn changed(before: &List, now: &List, worktree: &Dir) -> Result<Vec<B
 }
 
 /// Returns a path to report in each directory of the worktree.
-pub(super) fn all_directories(worktree: &Dir) -> Result<Vec<BString>, Unreportable> {
-    let mut report = Report { paths: BTreeSet::new(), worktree };
+pub(super) fn all_directories(shown: Shown<'_>) -> Result<Vec<BString>, Unreportable> {
+    let mut report = Report { paths: BTreeSet::new(), shown };
     report.directories_below(b"".into())?;
     Ok(report.paths.into_iter().collect())
 }
@@ -93,7 +104,7 @@ fn source_of(line: Option<&Line>) -> EntrySource {
 
 struct Report<'a> {
     paths: BTreeSet<BString>,
-    worktree: &'a Dir,
+    shown: Shown<'a>,
 }
 
 impl Report<'_> {
@@ -118,11 +129,12 @@ impl Report<'_> {
         };
         let is_base =
             source_of(old) == EntrySource::Base && source_of(new) == EntrySource::Base && has_same_mode;
-        match is_base {
-            // The directory may be missing in the base. Then its parent's list of untracked files
-            // changes.
-            true => self.probe(parent(path)),
-            false => self.name(path),
+        // A directory that the lower layers lack has no mark either. It may be in the place of a
+        // tracked file: one of the base, or one that is outside of a sparse worktree.
+        if is_base && self.is_lower_directory(path) {
+            self.probe(parent(path));
+        } else {
+            self.name(path);
         }
         match new.map(|line| &line.kind) {
             Some(Kind::Directory(below)) => {
@@ -135,6 +147,14 @@ impl Report<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Returns true if a lower layer has a directory at this path.
+    fn is_lower_directory(&self, path: &BStr) -> bool {
+        self.shown.lower.iter().any(|lower| {
+            let stat = lower.stat(path).ok().flatten();
+            stat.is_some_and(|stat| stat.file_type == FileType::Directory)
+        })
     }
 
     /// Reports everything at a mount point: no list tells what changed below it, or what another
@@ -180,8 +200,8 @@ impl Report<'_> {
                 Ok::<_, io::Error>(())
             };
             let read = match path.is_empty() {
-                true => listing.read(self.worktree, visit),
-                false => listing.open(self.worktree, &path, visit).map(drop),
+                true => listing.read(self.shown.worktree, visit),
+                false => listing.open(self.shown.worktree, &path, visit).map(drop),
             };
             match read {
                 Ok(()) => {}

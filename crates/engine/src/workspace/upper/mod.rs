@@ -209,9 +209,11 @@ pub fn respond(
             changes: Changes::Unknown,
         });
     };
-    let mut changes = compare::changed(&before, &now, worktree);
+    let lower: Vec<Dir> = layer.lower.iter().filter_map(|dir| Dir::open(dir).ok()).collect();
+    let shown = compare::Shown { worktree, lower: &lower };
+    let mut changes = compare::changed(&before, &now, shown);
     if let (Ok(paths), Listed::No) = (&mut changes, previous.listed) {
-        match compare::all_directories(worktree) {
+        match compare::all_directories(shown) {
             Ok(directories) => paths.extend(directories),
             Err(error) => changes = Err(error),
         }

@@ -269,7 +269,30 @@ fn a_file_that_changes_within_a_tick_is_repeated() {
     let settled = changed_paths(&layer).expect("listed");
     assert_eq!(settled.lines()[0].time, Time::Settled);
     let worktree = Dir::open(&layer.upper).expect("opened");
-    let changed = |before, now| compare::changed(before, now, &worktree).expect("sure");
+    let shown = compare::Shown { worktree: &worktree, lower: &[] };
+    let changed = |before, now| compare::changed(before, now, shown).expect("sure");
     assert_eq!(changed(&young, &settled), ["f"]);
     assert_eq!(changed(&settled, &settled), Vec::<BString>::new());
+}
+
+/// A directory may take the place of a tracked file without a mark: a rebase writes it over a file
+/// of the base, and a sparse base lacks the file.
+#[test]
+fn a_directory_that_no_lower_layer_has_is_reported_itself() {
+    let dir = tempfile::tempdir().expect("a directory for tests");
+    let layer = layer(dir.path(), Form::User);
+    let base = dir.path().join("base");
+    fs::create_dir_all(base.join("copied")).expect("made");
+    fs::write(base.join("was-file"), "").expect("written");
+    symlink("copied", base.join("was-link")).expect("a link");
+    shell(&layer, "mkdir -p copied/new was-file was-link");
+    let (worktree, base) = [&layer.upper, &base].map(|dir| Dir::open(dir).expect("opened")).into();
+    let shown = compare::Shown { worktree: &worktree, lower: std::slice::from_ref(&base) };
+    let now = changed_paths(&layer).expect("listed");
+    let probes = [".sapwood-probe", "copied/.sapwood-probe", "copied/new/.sapwood-probe"];
+    let mut expected = vec!["copied/new", "was-file", "was-file/.sapwood-probe"];
+    expected.extend(["was-link", "was-link/.sapwood-probe"]);
+    expected.extend(probes);
+    expected.sort_unstable();
+    assert_eq!(compare::changed(&List::default(), &now, shown).expect("sure"), expected);
 }
