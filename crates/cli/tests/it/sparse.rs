@@ -91,3 +91,18 @@ fn directories_outside_are_cleaned() {
         same(&oracle, args);
     }
 }
+
+/// A switch drops the old tree's entries, whose marks Git does not know; `reset` those of the index.
+#[test]
+fn an_empty_directory_outside_goes_with_its_last_entry() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    same(&oracle, &["sparse-checkout", "set", "a/b"]);
+    for (args, stays) in [(&["switch", "topic"][..], false), (&["reset", "--hard", "topic"], true)] {
+        oracle.both(|repo| {
+            repo.git(&["switch", "-q", "-f", "main"]);
+            std::fs::create_dir_all(repo.path.join("d/e")).expect("a new directory");
+        });
+        same(&oracle, args);
+        oracle.both(|repo| assert_eq!(repo.path.join("d").exists(), stays, "{args:?}"));
+    }
+}

@@ -422,6 +422,13 @@ impl<'a> Decider<'a> {
             self.warn_of_removal(path, removed, mode, fact);
         }
         self.record_removal(path, mode, premise, removed);
+        // For the same reason Git removes the directories above an entry outside if they are empty.
+        if let (Kind::TwoWay { .. }, SparseState::Outside, true) =
+            (self.policy.kind, removed, self.policy.updates())
+        {
+            let (path, gitlink) = (path.to_owned(), mode.is_gitlink());
+            self.decided.removals.push(Removal { path, premise: Premise::Absent, gitlink });
+        }
         Ok(())
     }
 

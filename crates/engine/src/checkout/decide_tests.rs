@@ -214,6 +214,12 @@ fn changes_skip_worktree_entries_in_the_index_alone() {
     assert!(decided.writes.is_empty());
     let gone = [Row { sides: vec![side(1), side(0)], ..rows[0].clone() }];
     let decided = run(&index, sparse, &gone, &facts, &mut no_untracked());
+    // Only the directory may go.
+    assert_eq!(decided.removals[0].premise, Premise::Absent);
+    assert!(decided.removals.len() == 1 && decided.edits[0].entries.is_empty());
+    let (one_way, gone) =
+        (Policy { kind: Kind::OneWay, ..sparse }, [Row { sides: vec![side(0)], ..gone[0].clone() }]);
+    let decided = run(&index, one_way, &gone, &facts, &mut no_untracked());
     assert!(decided.removals.is_empty() && decided.edits[0].entries.is_empty());
 }
 

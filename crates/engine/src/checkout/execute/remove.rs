@@ -1,9 +1,10 @@
 //! Removals: files first, then each directory as soon as its last child is removed, so the deepest
 //! first.
 //!
-//! A missing path counts as removed. A path that cannot be removed stays, and the run does not
-//! fail. A directory that still holds a file stays without a message. So do the worktree's root and
-//! the command's current directory.
+//! A missing path counts as removed: its directory may be empty now. A file that has appeared at
+//! such a path stays. A path that cannot be removed stays, and the run does not fail. A directory
+//! that still holds a file stays without a message. So do the worktree's root and the command's
+//! current directory.
 
 use std::io;
 use std::sync::{
@@ -74,14 +75,15 @@ fn remove_one(run: &Run<'_>, removal: &Removal, dir: &sys::Dir, name: &[u8]) -> 
     let (action, removed) = if removal.gitlink {
         (Action::RemoveDirectory, dir.remove_dir(name))
     } else {
-        if let Premise::Unchanged(expected) = &removal.premise {
-            match dir.stat(name).map_err(Action::Examine.failed())? {
+        match &removal.premise {
+            Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
                 None => return Ok(Outcome::Kept),
                 Some(found) if run.unlinked.is_unchanged(expected, &found) => run.unlinked.mark(&found),
                 Some(_) => return Ok(Outcome::Stale),
-            }
-        } else {
-            run.mark_unlinked(dir, name).map_err(Action::Examine.failed())?;
+            },
+            // A file that is there now is not the one that planning missed.
+            Premise::Absent => return Ok(Outcome::Kept),
+            _ => run.mark_unlinked(dir, name).map_err(Action::Examine.failed())?,
         }
         (Action::Unlink, dir.remove_file(name))
     };

@@ -16,7 +16,7 @@ use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
 
 use super::walk::{Below, Node, Stamp, Upper, ancestors_from_root, parent};
 use crate::{
-    checkout::Plan,
+    checkout::{Plan, Premise, Removal},
     workspace::newer::{self, Time, When},
 };
 
@@ -66,6 +66,7 @@ impl Layout {
         let moved = set([&layout.moves]);
         let is_left = |dir: &&BString| {
             !steps.replace(dir.as_bstr())
+                && !steps.empties(dir.as_bstr())
                 && !ancestors_from_root(dir.as_bstr()).any(|ancestor| moved.contains(ancestor))
         };
         layout.directories = inputs.empty.iter().filter(is_left).cloned().collect();
@@ -262,6 +263,8 @@ fn unknown(entry: &Entry) -> NewEntry {
 struct Steps<'a> {
     writes: HashSet<&'a BStr>,
     removals: BTreeSet<&'a BStr>,
+    /// Paths to remove that had no file when the plan was made.
+    missing: BTreeSet<&'a BStr>,
     /// The parent directories of paths that the plan writes.
     leading: HashSet<&'a BStr>,
 }
@@ -277,8 +280,19 @@ impl<'a> Steps<'a> {
                 above = parent(dir);
             }
         }
-        let removals = plan.removals.iter().filter(|removal| !removal.gitlink);
-        Steps { removals: removals.map(|removal| removal.path.as_bstr()).collect(), writes, leading }
+        let files = plan.removals.iter().filter(|removal| !removal.gitlink);
+        let (missing, removals): (Vec<_>, Vec<_>) =
+            files.partition(|removal| removal.premise == Premise::Absent);
+        let paths = |of: Vec<&'a Removal>| of.into_iter().map(|removal| removal.path.as_bstr()).collect();
+        Steps { removals: paths(removals), missing: paths(missing), writes, leading }
+    }
+
+    /// Returns true if the plan removes an entry directly in the empty directory `dir`, which then
+    /// goes too.
+    fn empties(&self, dir: &BStr) -> bool {
+        let below = bstr::concat([dir.as_bytes(), b"/"]);
+        let within = self.missing.range(below.as_bstr()..).take_while(|path| path.starts_with(&below));
+        within.into_iter().any(|path| parent(path) == Some(dir))
     }
 
     /// Returns true if the plan keeps no file of the worktree at `path`: it removes the file,
@@ -291,7 +305,7 @@ impl<'a> Steps<'a> {
 
     /// Returns true if the plan has a step for `dir`, for a path below it, or for a path above it.
     fn touch(&self, dir: &BStr) -> bool {
-        self.replace(dir) || has_within(&self.removals, dir)
+        self.replace(dir) || [&self.removals, &self.missing].into_iter().any(|paths| has_within(paths, dir))
     }
 }
 

@@ -39,6 +39,8 @@ struct Case<'a> {
     after: &'a [(&'a str, u8)],
     writes: &'a [&'a str],
     removals: &'a [&'a str],
+    /// Removals of paths without a file.
+    missing: &'a [&'a str],
     upper: &'a [(&'a str, Node)],
     renamed: &'a [&'a str],
     empty: &'a [&'a str],
@@ -51,11 +53,9 @@ impl Case<'_> {
         let position = |path: &&str| index.position((*path).into(), Stage::Normal).expect("an entry");
         let writes =
             self.writes.iter().map(|path| Write { entry: position(path), premise: Premise::Anything });
-        let removals = self.removals.iter().map(|path| Removal {
-            path: (*path).into(),
-            premise: Premise::Anything,
-            gitlink: false,
-        });
+        let removal = |path: &str, premise| Removal { path: path.into(), premise, gitlink: false };
+        let missing = self.missing.iter().map(|path| removal(path, Premise::Absent));
+        let removals = self.removals.iter().map(|path| removal(path, Premise::Anything)).chain(missing);
         let (writes, removals) = (writes.collect(), removals.collect());
         Plan { index, writes, removals, warnings: Vec::new() }
     }
@@ -235,4 +235,33 @@ fn a_file_of_the_user_hides_a_directory_of_the_new_base() {
         ..Case::default()
     };
     case.gives(&["d"], &[], &[]);
+}
+
+/// As in a worktree, where a switch removes a directory that is empty once its last entry is gone.
+#[test]
+fn an_empty_directory_goes_with_an_entry_without_a_file() {
+    let case = Case {
+        old: &[("e/f/a", 1), ("g/a", 1), ("k/n/a", 1)],
+        missing: &["e/f/a", "k/n/a"],
+        upper: &[
+            (".git", LEAF),
+            ("e", MERGED),
+            ("e/f", MERGED),
+            ("e/f/a", Node::Whiteout),
+            ("k", MERGED),
+            ("k/n", Node::Whiteout),
+        ],
+        empty: &["e/f", "h", "k"],
+        removals: &["g/a"],
+        ..Case::default()
+    };
+    case.gives(&[".git"], &[], &[]);
+    assert_eq!(case.layout().directories, ["h", "k"]);
+}
+
+/// A file of the user at a path that the plan found free.
+#[test]
+fn a_file_at_the_path_of_an_entry_without_a_file_moves() {
+    let case = Case { missing: &["e/a"], upper: &[("e", MERGED), ("e/a", LEAF)], ..Case::default() };
+    case.gives(&["e/a"], &[], &[]);
 }
