@@ -55,7 +55,6 @@ pub fn reset(repo: &Repository, mut index: Index, changes: &Changes, target: Tar
         match content {
             Some(_) if stays => {}
             Some(_) => writes.push((changed.path.clone(), premise)),
-            None if premise == Premise::Absent => {}
             None => removals.push(Removal { path: changed.path.clone(), premise, gitlink: false }),
         }
     }

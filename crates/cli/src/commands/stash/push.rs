@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{Plan, Removal, Workers},
+    checkout::{Plan, Premise, Removal, Workers},
     clean,
     pathspec::{Pathspecs, Seen},
     stash::{self, Changes, File, Scope, Target},
@@ -122,7 +122,15 @@ impl<'a> Push<'a> {
             )?
         };
         let index = std::mem::replace(&mut transaction.index, Index::empty(self.repo.hash()));
+        let doomed = match self.cleans() {
+            true => self.doomed(&root, &index)?,
+            false => Vec::new(),
+        };
         let mut plan = stash::reset(self.repo, index, &changes, target);
+        if !self.specs.is_empty() {
+            // Git's `apply` looks at no entry whose file is missing.
+            plan.removals.retain(|removal| removal.premise != Premise::Absent);
+        }
         let untracked = self.first_removals(&mut plan, &changes);
         self.run.interrupt.check()?;
         self.check_head(head.commit)?;
@@ -131,7 +139,10 @@ impl<'a> Push<'a> {
         if !self.remove_untracked(&mut transaction, &mut plan, untracked)? {
             return Ok(1);
         }
-        self.reset(transaction, &root, plan)
+        let cleaned = self.remove_directories(&root, &doomed);
+        let code = self.reset(transaction, plan)?;
+        cleaned?;
+        Ok(code)
     }
 
     /// Takes the removals out of `plan` that come before all other steps: those of untracked files,
@@ -165,13 +176,8 @@ impl<'a> Push<'a> {
     }
 
     /// Runs all steps after the stash is recorded. Returns the exit code.
-    fn reset(&self, mut transaction: Transaction<'a>, root: &sys::Dir, plan: Plan) -> Result<u8, Failure> {
+    fn reset(&self, mut transaction: Transaction<'a>, plan: Plan) -> Result<u8, Failure> {
         let done = transaction.carry_out(plan)?;
-        let cleans = self.request.untracked != Untracked::Stay && self.specs.is_empty();
-        let cleaned = match cleans && !transaction.report.stopped {
-            true => self.clean(root, &transaction.index),
-            false => Ok(()),
-        };
         transaction.finish(Recorded::Yes)?;
         if self.moves_head() {
             let refs = self.settings.refs(self.repo)?;
@@ -182,16 +188,15 @@ impl<'a> Push<'a> {
             switch::reset_head_to_itself(self.repo, &refs, reason)?;
             state::end(self.repo, &refs)?;
         }
-        match cleaned {
-            // The stash is recorded, so the command can no longer be left to Git.
-            Err(Failure::Unserved(what)) => Err(Failure::fatal(what)),
-            Err(failure) => Err(failure),
-            Ok(()) => {
-                // With paths, Git's `apply` fails if it cannot remove a file.
-                let was_undeleted = !self.specs.is_empty() && transaction.report.was_undeleted;
-                Ok(u8::from(done != Done::Complete || was_undeleted))
-            }
-        }
+        // With paths, Git's `apply` fails if it cannot remove a file.
+        let was_undeleted = !self.specs.is_empty() && transaction.report.was_undeleted;
+        Ok(u8::from(done != Done::Complete || was_undeleted))
+    }
+
+    /// Returns true if Git runs `clean`: before it resets anything, so by the ignore rules that are
+    /// there until then.
+    fn cleans(&self) -> bool {
+        self.request.untracked != Untracked::Stay && self.specs.is_empty()
     }
 
     fn target(&self) -> Target {
@@ -310,8 +315,8 @@ impl<'a> Push<'a> {
         Ok(())
     }
 
-    /// Removes directories that are now empty, or contained only stashed untracked files.
-    fn clean(&self, root: &sys::Dir, index: &Index) -> Result<(), Failure> {
+    /// Returns the directories that `clean` would remove with the untracked files in them.
+    fn doomed(&self, root: &sys::Dir, index: &Index) -> Result<Vec<BString>, Failure> {
         let excludes = self.excludes()?;
         let options = untracked::Options {
             directories: Directories::Whole,
@@ -326,11 +331,16 @@ impl<'a> Push<'a> {
         let everything = Pathspecs::default();
         let found =
             untracked::walk(self.repo, root, index, &everything, &excludes, &options, interrupt, None)?;
-        let doomed = clean::doomed(found, index, clean::Directories::Remove, false);
+        Ok(clean::doomed(found, index, clean::Directories::Remove, false))
+    }
+
+    /// Removes these directories if they are empty now.
+    fn remove_directories(&self, root: &sys::Dir, doomed: &[BString]) -> Result<(), Failure> {
         let top = self.repo.work_tree().ok_or_else(Failure::no_worktree)?;
         let cwd = self.run.original_cwd(self.repo);
         let kept = cwd.as_ref().map(|cwd| cwd.as_bstr());
-        if stash::remove_empty_directories(self.repo, top, root, &doomed, kept)? {
+        // The stash is recorded, so the command can no longer be left to Git.
+        if stash::remove_empty_directories(self.repo, top, root, doomed, kept)? {
             console::out("Refusing to remove current working directory");
         }
         Ok(())

@@ -31,6 +31,11 @@ const CHANGES: &[(&str, &str)] = &[
         "untracked files and changes",
         "echo 3 >a; mkdir -p u/v empty/dir; echo u >u/v/w; echo o >x.o; mkdir out; echo p >out/p",
     ),
+    (
+        "removed ignore rules, and directories that they cover",
+        "git rm -q .gitignore; mkdir -p out/empty gone.o; echo n >out/n; echo n >gone.o/n
+         git add out gone.o; rm gone.o/n",
+    ),
     ("touched files", "touch -d '2001-01-01' a b; echo 3 >run"),
     ("nothing", "true"),
 ];
