@@ -15,7 +15,7 @@ use sys::{FileType, UserPath, by_path};
 
 use crate::{
     Attempt, Error, Repository, config, disk, open,
-    refs::{End, Resolved, branch_name},
+    refs::{End, Resolved, Store, branch_name},
 };
 
 /// A worktree.
@@ -99,7 +99,8 @@ impl Repository {
     /// Returns the HEAD of a worktree.
     pub fn head_of(&self, worktree: &Worktree) -> WorktreeHead {
         let null = ObjectId::null(self.hash());
-        match self.refs.for_worktree(&worktree.git_dir).resolve("HEAD".into()) {
+        let refs = self.refs_of(worktree);
+        match refs.and_then(|refs| refs.resolve("HEAD".into())) {
             Ok(Resolved { last: None, end: End::Id(oid) }) => {
                 WorktreeHead { oid, kind: WorktreeHeadKind::Detached }
             }
@@ -111,6 +112,16 @@ impl Repository {
             }
             Ok(_) | Err(_) => WorktreeHead { oid: null, kind: WorktreeHeadKind::Unreadable },
         }
+    }
+
+    /// Returns the refs of a worktree. With `GIT_COMMON_DIR`, other worktrees may have other refs.
+    fn refs_of(&self, worktree: &Worktree) -> Result<Store, Error> {
+        let git_dir = &worktree.git_dir;
+        if worktree.is_current || self.refs_dir() == self.common_dir() {
+            return Ok(self.refs.for_worktree(git_dir));
+        }
+        let common = open::common_dir_of(git_dir)?;
+        Ok(Store::new(git_dir, &common, self.hash(), &common))
     }
 
     /// Returns the worktree that has a branch (full name) checked out, or is rebasing or bisecting

@@ -32,6 +32,11 @@ use extensions::Format;
 pub use extensions::{TemplateFormat, template_format};
 pub use trust::Trust;
 
+/// Returns the common directory of a Git directory, whatever `GIT_COMMON_DIR` says.
+pub(crate) fn common_dir_of(git_dir: &Path) -> Result<PathBuf, Error> {
+    Ok(discover::read_common_dir(git_dir)?.dir)
+}
+
 /// Git refuses a longer `GIT_DIR`: `PATH_MAX` less the space for the names below it.
 const GIT_DIR_LIMIT: usize = 4096 - 40;
 
