@@ -215,12 +215,16 @@ impl Case {
             (one(&mut random, SCOPES), name, value(&mut random, values, &[]))
         });
         let settings: Vec<(Scope, &str, &str)> = settings.collect();
-        // Outside of the worktree, a relative index path resolves differently: see SHORTCOMINGS.md.
+        // Outside of the worktree, relative paths of the index and the common directory resolve
+        // differently: see SHORTCOMINGS.md.
         let names_worktree = variables.iter().any(|(name, _)| *name == "GIT_WORK_TREE")
             || settings.iter().any(|(_, name, _)| *name == "core.worktree");
         // sapwood refuses an empty index path; Git reads it as an index without entries.
-        variables.retain(|(name, value)| {
-            *name != "GIT_INDEX_FILE" || value.starts_with('@') || !(names_worktree || value.is_empty())
+        variables.retain(|(name, value)| match *name {
+            _ if value.starts_with('@') => true,
+            "GIT_INDEX_FILE" => !(names_worktree || value.is_empty()),
+            "GIT_COMMON_DIR" => !names_worktree,
+            _ => true,
         });
         Case { number, directory, variables, settings, command: one(&mut random, COMMANDS) }
     }
@@ -272,7 +276,11 @@ impl Case {
             let untouched = (ours.0.clone(), stage.snapshot());
             return differences(&untouched, &ours);
         }
-        differences(&self.run(stage, &stage.git()), &ours)
+        let (mut theirs, mut ours) = (self.run(stage, &stage.git()), ours);
+        if self.command[0] == "clean" {
+            world::leave_out_kept(&mut theirs, &mut ours);
+        }
+        differences(&theirs, &ours)
     }
 }
 
@@ -333,6 +341,37 @@ fn behaves_as_git_in_random_environments() {
     let failed = failed.into_inner().expect("nobody panics with it");
     println!("{} of {count} environments differ", failed.len());
     assert!(failed.is_empty(), "{} of {count} environments differ:\n{}", failed.len(), failed.join("\n"));
+}
+
+#[test]
+fn lists_the_worktrees_of_another_common_directory() {
+    let stage = Stage::new();
+    let script = "cd @/top/nested; GIT_COMMON_DIR=@/top/.git $G worktree list --porcelain
+        cd @/linked; GIT_COMMON_DIR=@/other/.git $G worktree list";
+    let found = stage.compare_scripts("", script);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Proves that only the parts that `clean` keeps on purpose are left out.
+#[test]
+fn clean_keeps_the_repository_itself_and_nothing_else() {
+    let stage = Stage::new();
+    let run = |program: &Path, more: &str| {
+        stage.reset();
+        let mut command = stage.command("sh".as_ref());
+        let script =
+            format!("cd @/top/sub; GIT_WORK_TREE=@/top/.git $G clean -fdx; code=$?; {more} exit $code");
+        command.args(["-c", &stage.place(&script)]).env("G", program);
+        (said(command), stage.snapshot())
+    };
+    let compared = |more: &str| {
+        let (mut theirs, mut ours) = (run(&stage.git(), ""), run(SAPWOOD.as_ref(), more));
+        world::leave_out_kept(&mut theirs, &mut ours);
+        differences(&theirs, &ours)
+    };
+    assert_eq!(compared(""), Vec::<String>::new());
+    assert_ne!(compared("rm @/top/t;"), Vec::<String>::new(), "a missing file is found");
+    assert_ne!(compared("echo x >@/top/.git/left;"), Vec::<String>::new(), "a file that stays is found");
 }
 
 fn stage_free(stage: &Stage, text: &str) -> String {

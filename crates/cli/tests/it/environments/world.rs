@@ -141,6 +141,55 @@ pub(crate) fn differences(theirs: &(Run, Snapshot), ours: &(Run, Snapshot)) -> V
     found
 }
 
+/// Leaves out the parts of the repository that `clean` keeps, and Git deletes (SHORTCOMINGS.md),
+/// with the messages about them.
+pub(crate) fn leave_out_kept(theirs: &mut (Run, Snapshot), ours: &mut (Run, Snapshot)) {
+    let kept_by = |line: &[u8]| -> Option<BString> {
+        let (path, why) = line.strip_prefix(b"warning: failed to remove ")?.split_once_str(": ")?;
+        why.starts_with(b"this repository's Git directory is ").then(|| path.into())
+    };
+    let kept: Vec<BString> = ours.0.stderr.lines().filter_map(kept_by).collect();
+    if kept.is_empty() || (theirs.0.code, ours.0.code) != (0, 1) {
+        return;
+    }
+    ours.0.code = 0;
+    ours.0.stderr = ours
+        .0
+        .stderr
+        .lines_with_terminator()
+        .filter(|line| kept_by(line).is_none())
+        .collect::<Vec<_>>()
+        .concat()
+        .into();
+    // Git names the outermost directory that it removes.
+    let holds_kept = |line: &[u8]| {
+        let removed = line.strip_prefix(b"Removing ").map(|path| path.trim_end_with(|letter| letter == '\n'));
+        removed.is_some_and(|removed| {
+            removed.ends_with(b"/") && kept.iter().any(|path| path.starts_with(removed))
+        })
+    };
+    theirs.0.stdout = theirs
+        .0
+        .stdout
+        .lines_with_terminator()
+        .filter(|line| !holds_kept(line))
+        .collect::<Vec<_>>()
+        .concat()
+        .into();
+    let is_kept = |place: &BString| {
+        kept.iter().any(|path| {
+            let (inside, itself) = (format!("/{path}/"), format!("/{path}"));
+            place.contains_str(&inside) || place.ends_with(itself.as_bytes())
+        })
+    };
+    let places: Vec<BString> = ours.1.keys().filter(|place| is_kept(place)).cloned().collect();
+    let is_above = |place: &BString| {
+        let below = format!("{place}/");
+        places.iter().any(|kept| kept.starts_with(below.as_bytes()))
+    };
+    ours.1.retain(|place, _| !(is_kept(place) || is_above(place) && !theirs.1.contains_key(place)));
+}
+
 /// Messages of Git, and the messages that sapwood may print instead: SHORTCOMINGS.md has the
 /// reasons.
 const OTHER_WORDS: &[(&str, &str)] = &[
@@ -152,8 +201,19 @@ const OTHER_WORDS: &[(&str, &str)] = &[
         "fatal: unable to set up work tree using invalid config",
         "fatal: this operation must be run in a work tree",
     ),
-    // Git names a file of the Git directory by a path relative to it.
+    // Git names a file of the Git directory by a path relative to it, or by `GIT_COMMON_DIR`.
     (" in file ./config", " in file /"),
+    (" in file ./config", " in file .git/config"),
+    (" in file /", " in file .git/config"),
+    // A setting with two values, which a new format of the repository would replace.
+    (
+        "warning: core.repositoryformatversion has multiple values",
+        "error: cannot overwrite multiple values with a single value: core.repositoryformatversion",
+    ),
+    (
+        "fatal: could not set 'core.repositoryformatversion' to '1'",
+        "fatal: unable to upgrade repository format to support relative worktrees",
+    ),
     ("fatal: this operation must be run in a work tree", "fatal: unable to access '"),
     ("unable to map index file", "fatal: this operation must be run in a work tree"),
     ("index file smaller than expected", "fatal: this operation must be run in a work tree"),
@@ -192,7 +252,8 @@ fn are_the_same_words(theirs: &BString, ours: &BString) -> bool {
     };
     let all_known = theirs.iter().zip(&ours).all(|(theirs, ours)| theirs == ours || is_known(theirs, ours));
     // The advice after an unknown revision is longer in Git.
-    all_known && (theirs.len() == ours.len() || !theirs.is_empty() && theirs.first() != ours.first())
+    let is_longer = !theirs.is_empty() && !ours.is_empty() && theirs.first() != ours.first();
+    all_known && (theirs.len() == ours.len() || is_longer)
 }
 
 /// Runs a command and returns its output, with the program's name replaced.
