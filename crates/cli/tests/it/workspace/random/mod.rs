@@ -1,9 +1,11 @@
 //! Random edits in two worktrees of equal repositories: an ordinary one, in which Git works, and
 //! one under test, in which Git, sapwood or both work. After every few steps both have equal
-//! status, differences, index, commits, and files with equal bytes and modes.
+//! status, differences, index, commits, and files with equal bytes and modes. [`kept`] is the only
+//! exception.
 //!
 //! A case is identified by its seed. The directory of a failing case is kept for inspection.
 
+mod kept;
 mod sides;
 mod steps;
 mod verifier;

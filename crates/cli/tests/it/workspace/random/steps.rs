@@ -4,12 +4,17 @@ use std::{
     collections::BTreeMap,
     fs::{self, OpenOptions},
     io::{self, Write as _},
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::sides::{COMMITS, Pair, Ran, Side};
+use super::{
+    kept::Untracked,
+    sides::{COMMITS, Pair, Ran, Side},
+};
 use crate::random::Random;
 
 /// Names that steps use. There are few, so that edits collide.
@@ -42,6 +47,7 @@ pub(super) struct RandomSteps<'a> {
     mounts: Option<Mounts>,
     /// True after a mount point blocked a checkout, see [`Ran::Blocked`].
     pub(super) is_over: bool,
+    is_sparse: bool,
     pub(super) log: Vec<String>,
     /// The number of successful steps and of all steps, by kind.
     done: BTreeMap<&'static str, (usize, usize)>,
@@ -83,7 +89,8 @@ type Edit<'e> = &'e dyn Fn(&Side<'_>) -> io::Result<()>;
 impl<'a> RandomSteps<'a> {
     pub(super) fn new(pair: &'a Pair<'a>, random: Random, inside: Inside) -> Self {
         let mounts = (inside == Inside::Mounts).then(Mounts::default);
-        RandomSteps { pair, random, mounts, is_over: false, log: Vec::new(), done: BTreeMap::new() }
+        let (log, done) = Default::default();
+        RandomSteps { pair, random, mounts, is_over: false, is_sparse: false, log, done }
     }
 
     /// Removes all mounts inside the worktrees.
@@ -152,8 +159,21 @@ impl<'a> RandomSteps<'a> {
         let (name, succeeded) = match self.random.below(5) {
             _ if self.mounts.is_some() && self.once_in(5) => self.change_mounts(&view),
             0..=2 => self.edit(&view),
+            _ if self.is_sparse => {
+                let untracked = Untracked::of(self.pair);
+                let ran = self.command(number, &view);
+                let count = untracked.bring_back(self.pair);
+                if count > 0 {
+                    self.log.push(format!("{count} untracked paths were kept, and are brought back"));
+                    self.done.entry("kept").or_default().1 += count;
+                }
+                ran
+            }
             _ => self.command(number, &view),
         };
+        if succeeded && matches!(name, "sparse" | "dense") {
+            self.is_sparse = name == "sparse";
+        }
         let counts = self.done.entry(name).or_default();
         counts.0 += usize::from(succeeded);
         counts.1 += 1;
@@ -257,6 +277,7 @@ impl<'a> RandomSteps<'a> {
                     "chmod",
                     self.both(format!("chmod {mode:o} {path}"), &|side| {
                         is_file(&side.join(&path))?;
+                        outlive_second_of(&side.join(&path))?;
                         fs::set_permissions(side.join(&path), fs::Permissions::from_mode(mode))
                     }),
                 )
@@ -363,7 +384,13 @@ impl<'a> RandomSteps<'a> {
             Step::Move => {
                 let is_dir = self.pair.kind.renames_directories() && self.once_in(2);
                 let from = if is_dir { self.dir(view) } else { self.file(view) };
-                ("git mv", self.git(number, &["mv", "--", &from, &path]))
+                let is_done = self.git(number, &["mv", "--", &from, &path]);
+                // With any monitor, Git keeps the stat data of before the move until it refreshes
+                // the index. `sparse-checkout` then leaves the file where it is.
+                for side in [&self.pair.plain, &self.pair.tested] {
+                    side.git(&["status", "--porcelain"]);
+                }
+                ("git mv", is_done)
             }
             Step::Commit => run("commit", &["commit", "-q", "-a", "-m", "more"]),
             Step::CommitStaged => run("commit", &["commit", "-q", "-m", "staged"]),
@@ -385,7 +412,7 @@ impl<'a> RandomSteps<'a> {
             Step::Rebase => ("rebase", self.rebase(number, target)),
             Step::Remount if mounts => ("remount", self.remount()),
             Step::Remount => ("remount", false),
-            Step::Dense => run("sparse", &["sparse-checkout", "disable"]),
+            Step::Dense => run("dense", &["sparse-checkout", "disable"]),
         }
     }
 
@@ -490,6 +517,17 @@ fn is_file(path: &Path) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::ErrorKind::InvalidInput.into()),
     }
+}
+
+/// Waits until the second of the file's change time is over. Git compares whole seconds, so a
+/// change of permissions within that second is invisible to it: `checkout -f` then leaves the file
+/// alone, and otherwise writes it again.
+fn outlive_second_of(path: &Path) -> io::Result<()> {
+    let changed = path.symlink_metadata()?.ctime();
+    while SystemTime::now().duration_since(UNIX_EPOCH).is_ok_and(|now| now.as_secs() as i64 <= changed) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Runs a program on paths.
