@@ -99,7 +99,7 @@ fn truncate(path: &Path, length: u64) {
 /// the directory of the lost base, and the length of the durable contents.
 type Damage = (&'static str, fn(&Bases, &Path, u64));
 
-const DAMAGES: [Damage; 13] = [
+const DAMAGES: [Damage; 14] = [
     ("nothing", |_, _, _| {}),
     ("truncated contents", |bases, _, durable| truncate(&blobs(bases, "1.data"), durable + 700)),
     ("no contents", |bases, _, durable| truncate(&blobs(bases, "1.data"), durable)),
@@ -118,6 +118,10 @@ const DAMAGES: [Damage; 13] = [
         fs::remove_file(base.join("rest")).expect("removed");
     }),
     ("an empty record", |_, base, _| truncate(&base.join("record"), 0)),
+    ("a replacement that was killed", |bases, base, _| {
+        let name = format!(".old-{}", base.file_name().expect("a name").to_str().expect("plain"));
+        fs::rename(base, bases.dir().join(name)).expect("renamed");
+    }),
     ("a record of zeros", |_, base, _| {
         let length = fs::metadata(base.join("record")).expect("there").len();
         fs::write(base.join("record"), vec![0; length as usize]).expect("written");

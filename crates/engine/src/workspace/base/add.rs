@@ -291,9 +291,17 @@ impl Bases {
         }
         let place = self.dir.join(name);
         let lost = self.dir.join(format!("{REMOVED}{name}"));
-        // A base that did not survive a crash whole. Nothing shows it: no command mounts it.
+        // A base that did not survive a crash whole, or that the disk did not take. After a crash
+        // nothing shows it.
         let is_replaced = by_path::stat(&place).map_err(io("examine", &place))?.is_some();
         if is_replaced {
+            let files = by_path::realpath_forgiving(&place.join("files"));
+            let mounts = sys::mounts().map_err(io("examine", &files))?;
+            let shows = |mount: &sys::Mount| mount.point == files || mount.lower_layers().contains(&files);
+            if mounts.iter().any(shows) {
+                return Err(Error::InUse { name: name.to_owned(), by: files });
+            }
+            let _ = remove_tree(&lost);
             by_path::rename(&place, &lost).map_err(io("rename", &place))?;
         }
         by_path::rename(staged, &place).map_err(io("rename", staged))?;

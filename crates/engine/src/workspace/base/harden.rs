@@ -5,7 +5,7 @@
 //! generation; at last replace the record of the base by one that names no boot. The long part
 //! needs no lock, so other commands do not wait for the disk.
 
-use std::path::Path;
+use std::{io::ErrorKind, path::Path};
 
 use sys::by_path;
 
@@ -33,6 +33,10 @@ impl Base {
             return Ok(self.clone());
         }
         if let Err(error) = self.sync() {
+            if matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
+                // The base was removed meanwhile.
+                return Err(error);
+            }
             let _ = self.rewrite(Some(Boot::recorded(LOST.to_owned())));
             let own = blobs::generations(&bases.dir).unwrap_or_default();
             own.into_iter().for_each(|generation| drop(pending::remove(&bases.dir, generation)));
@@ -93,9 +97,14 @@ impl Base {
 }
 
 impl Bases {
-    /// Returns true if a base with this name was not durable when the machine stopped.
+    /// Returns true if a base with this name was not durable when the machine stopped, or if a
+    /// process was killed while it replaced such a base.
     pub fn has_lost(&self, name: &str) -> Result<bool, Error> {
-        let found = self.load(name)?;
-        Ok(found.map_or_else(|| stored::is_torn(&self.dir.join(name).join("record")), |base| base.is_lost()))
+        if let Some(base) = self.load(name)? {
+            return Ok(base.is_lost());
+        }
+        let away = self.dir.join(format!("{}{name}", stored::REMOVED));
+        let is_there = matches!(by_path::stat(&away), Ok(Some(_)));
+        Ok(is_there || stored::is_torn(&self.dir.join(name).join("record")))
     }
 }
