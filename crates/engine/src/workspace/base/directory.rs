@@ -6,7 +6,7 @@ use bstr::ByteSlice as _;
 use format::index::{Flags, Index};
 use sys::{Dir, by_path};
 
-use super::{AddOptions, Error, Wanted, proof};
+use super::{AddOptions, Error, Wanted, proof, shared_blocks};
 use crate::{
     checkout::{
         self, Attributes, Cleared, ExecuteOptions, Files, Links, Outcome, Plan, PlanOptions, Report, Sparse,
@@ -33,6 +33,19 @@ pub(super) fn build(
     let is_btrfs = sys::volume::is_btrfs(staged).map_err(io("examine"))?;
     let create = if is_btrfs { sys::volume::create_subvolume } else { by_path::create_dir };
     create(&files).map_err(io("create"))?;
+    if let Some(mut index) = shared_blocks::share(wanted, &files, options)? {
+        let root = Dir::open(&files).map_err(io("open"))?;
+        set_times(&root, &files, &mut index, wanted.time())?;
+        if is_btrfs {
+            sys::volume::set_read_only(&files, true).map_err(io("protect"))?;
+        }
+        return Ok(index);
+    }
+    if !by_path::list(&files).map_err(io("read"))?.is_empty() {
+        let remove = if is_btrfs { sys::volume::remove_subvolume } else { by_path::remove_dir_all };
+        remove(&files).map_err(io("remove"))?;
+        create(&files).map_err(io("create"))?;
+    }
     let root = Dir::open(&files).map_err(io("open"))?;
     let sparse = match wanted.sparse() {
         Some(patterns) => Sparse::Given(patterns.clone().into()),

@@ -2,7 +2,7 @@
 //!
 //! - `wanted`: the requested files of a base, and the name derived from them;
 //! - `add`: builds a base in a staged directory, and publishes it under its name;
-//! - `image`, `directory`: the files of both kinds;
+//! - `image`, `directory`, `shared_blocks`: the files of both kinds;
 //! - `elsewhere`: a checkout of the user as a base, where it lies;
 //! - `tree`, `contents`, `filtered`: the index of a tree, the contents of its files, and those that
 //!   external filters make;
@@ -44,6 +44,7 @@ mod pending;
 pub(crate) mod populate;
 mod proof;
 mod prune;
+mod shared_blocks;
 mod stored;
 mod tree;
 mod untracked_cache;
