@@ -8,6 +8,7 @@
 //! - [`crash`]: the repair of an upper layer after a crash of the machine;
 //! - [`remove`]: the removal of files and state;
 //! - [`frozen`]: ignored files that workspaces share;
+//! - [`inner`]: submodules that are mounted inside a workspace;
 //! - [`newer`]: files of the base that changed after a build;
 //! - [`orphans`]: mounts whose repository was deleted;
 //! - [`rebase`]: moves a workspace to another base;
@@ -22,6 +23,7 @@ pub mod base;
 mod boot;
 pub mod crash;
 pub mod frozen;
+pub mod inner;
 pub mod newer;
 pub mod orphans;
 pub mod rebase;

@@ -64,9 +64,17 @@ enum Work {
     /// A command that always Git runs. It finds nothing, and exits with code 1.
     Git(&'static [&'static str]),
     /// An act of this program on a list of files.
-    Act { act: &'static str, list: List, from: usize, count: usize },
+    Act {
+        act: &'static str,
+        list: List,
+        from: usize,
+        count: usize,
+    },
     /// Edits files outside of the measurement, and runs these commands one after the other.
-    AfterEdits { count: usize, commands: &'static [&'static [&'static str]] },
+    AfterEdits {
+        count: usize,
+        commands: &'static [&'static [&'static str]],
+    },
     /// A program that is neither Git's nor sapwood's.
     Program(&'static [&'static str]),
     /// `git switch` in a worktree, `workspace rebase` of a workspace.
@@ -102,10 +110,7 @@ const STEPS: [Step; 22] = [
     Step { case: "lstat", work: act("stat", List::Tracked, 0, usize::MAX) },
     Step { case: "find", work: Work::Program(&["find", ".", "-name", "lab finds this nowhere"]) },
     Step { case: "read-20000", work: act("read", List::Tracked, 0, 20_000) },
-    Step {
-        case: "restore-500",
-        work: Work::AfterEdits { count: RESTORED, commands: &[&["restore", "."]] },
-    },
+    Step { case: "restore-500", work: Work::AfterEdits { count: RESTORED, commands: &[&["restore", "."]] } },
     Step {
         case: "stash-200",
         work: Work::AfterEdits { count: STASHED, commands: &[&["stash", "-q"], &["stash", "pop", "-q"]] },
@@ -156,7 +161,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
                 continue;
             }
             eprintln!("lab: run {} of {} on {}", run + 1, args.runs, file_system.name());
-            let mut day = Day { file_system, sides: Vec::new(), tree: &tree, me: me.clone(), results: &mut results };
+            let mut day =
+                Day { file_system, sides: Vec::new(), tree: &tree, me: me.clone(), results: &mut results };
             for contender in [Contender::Git(2)].into_iter().chain(ours) {
                 let own = scratch.join(contender.tool());
                 let place = Place::on(file_system, contender, &tree, (&args.programs.git, &sapwood), &own)?;
@@ -247,9 +253,7 @@ impl Day<'_> {
                 vec![Invocation { accepted: &[1], ..inside(place.git(args, &place.repo)) }]
             }
             Work::Act { act, list, from, count } => vec![inside(self.act(act, *list, *from, *count))],
-            Work::AfterEdits { commands, .. } => {
-                commands.iter().map(|args| inside(command(args))).collect()
-            }
+            Work::AfterEdits { commands, .. } => commands.iter().map(|args| inside(command(args))).collect(),
             Work::Program(words) => {
                 vec![inside(Invocation::new(words[0].as_ref(), &words[1..], &place.repo))]
             }

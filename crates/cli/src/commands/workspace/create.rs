@@ -26,11 +26,11 @@ use super::{
     context::{self, Context},
     exec,
     list::describe,
-    maker::{Maker, WorkspaceOptions},
+    maker::{self, Maker, WorkspaceOptions},
     mounts,
     remove::{self, Force},
     request::{CREATE, Request},
-    with,
+    submodules, with,
 };
 use crate::{
     commands::worktree::{add, context as worktree_context},
@@ -68,6 +68,13 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         Created::Yes(workspace) => workspace,
         Created::No(code) => return Ok(code),
     };
+    if request.recurse_submodules {
+        console::flush();
+        let bases = context.bases(request.base_dir.as_ref())?;
+        let quiet = request.quiet || request.json;
+        let is_visible = maker::shows(request.progress, quiet);
+        submodules::Fill { context: &context, workspace: &workspace, bases, is_visible, quiet }.run()?;
+    }
     if !request.exec {
         report(&context, &request, &workspace)?;
         return Ok(0);

@@ -7,15 +7,20 @@ use std::{
 };
 
 use bstr::BString;
-use engine::workspace::{
-    base::{Base, Bases, Monitor, Owner, Persist, Wanted},
-    record::{self, Workspace},
+use engine::{
+    sparse::Patterns,
+    workspace::{
+        base::{Base, Bases, Kind, Monitor, Owner, Persist, Wanted},
+        inner::Inner,
+        record::{self, BaseRef, Workspace},
+    },
 };
+use format::ObjectId;
 use repo::{OpenOptions, Repository};
 use store::Fsync;
 use sys::by_path;
 
-use super::{maker::build_base, mounts, persist::persist};
+use super::{maker::build_base, mounts, persist::persist, supply};
 use crate::{
     session::{invocation::Invocation, settings::Settings},
     term::{
@@ -93,30 +98,77 @@ pub(super) fn restore(run: &Invocation, common: &Path, workspace: &Workspace) ->
     let repo = Repository::open(&options)?;
     let settings = Settings::read(run, &repo)?;
     let patterns = engine::sparse::load(&repo)?.map(|loaded| loaded.patterns);
-    let name = workspace.name.as_encoded_bytes();
-    let kind = super::supply::kind_of(workspace.record.backend);
     let head = repo.head()?.oid();
     let mut trees: Vec<_> = head.map(|oid| repo.tree_of(oid)).transpose()?.into_iter().collect();
     trees.extend(bases.get(&base.name).ok().map(|base| base.tree));
-    let commit = head.ok_or_else(|| lost(name, &base.dir.join(&base.name)))?;
-    for tree in trees {
-        let wanted = Wanted::new(&repo, tree, kind, Owner::of_process(), patterns.as_ref())?;
-        if wanted.name() != base.name {
-            continue;
-        }
-        console::eprint_line(text!(
-            "The base of '",
-            name,
-            "' was not on the disk when the machine stopped; it is built again"
-        ));
-        let bases = Bases::trusted(&base.dir, repo.trust())?;
-        let (persist, visible) = (persist_in(&bases), progress::has_terminal());
-        let built = build_base(run, &settings, commit, visible, persist, |options, messages| {
-            bases.add(&wanted, options, messages)
-        })?;
-        return restore_index(&repo, &built, &admin, workspace, &settings);
+    let commit = head.unwrap_or_else(|| ObjectId::null(repo.hash()));
+    let name = workspace.name.as_encoded_bytes();
+    let lost = Lost { run, repo: &repo, settings: &settings, base, commit, name };
+    let kind = supply::kind_of(workspace.record.backend);
+    let built = lost.build_again(kind, &trees, patterns.as_ref())?;
+    restore_index(&repo, &built, &admin, workspace, &settings)
+}
+
+/// Like [`restore`], for a submodule that is mounted inside a workspace.
+pub(super) fn restore_submodule(
+    run: &Invocation,
+    common: &Path,
+    workspace: &Workspace,
+    inner: &Inner,
+) -> Result<(), Failure> {
+    if !Bases::at(&inner.base.dir).has_lost(&inner.base.name)? {
+        return Ok(());
     }
-    Err(lost(name, &base.dir.join(&base.name)))
+    let options = OpenOptions { cwd: common.to_owned(), git_dir: Some(common.to_owned()), ..run.outside() };
+    let repo = Repository::open(&options)?.open_git_dir(&inner.source)?;
+    let settings = Settings::read(run, &repo)?;
+    let (base, commit, name) = (&inner.base, inner.commit, inner.path.as_slice());
+    let lost = Lost { run, repo: &repo, settings: &settings, base, commit, name };
+    let kind = supply::kind_of(workspace.record.backend);
+    lost.build_again(kind, &[repo.tree_of(commit)?], None).map(drop)
+}
+
+/// A base that was lost in a crash, and who needs it.
+struct Lost<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    base: &'a BaseRef,
+    commit: ObjectId,
+    name: &'a [u8],
+}
+
+impl Lost<'_> {
+    /// Builds the base from the tree that it had, which is one of `trees`.
+    fn build_again(
+        &self,
+        kind: Kind,
+        trees: &[ObjectId],
+        patterns: Option<&Patterns>,
+    ) -> Result<Base, Failure> {
+        for &tree in trees {
+            let wanted = Wanted::new(self.repo, tree, kind, Owner::of_process(), patterns)?;
+            if wanted.name() != self.base.name {
+                continue;
+            }
+            console::eprint_line(text!(
+                "The base of '",
+                self.name,
+                "' was not on the disk when the machine stopped; it is built again"
+            ));
+            let bases = Bases::trusted(&self.base.dir, self.repo.trust())?;
+            let (persist, visible) = (persist_in(&bases), progress::has_terminal());
+            return build_base(
+                self.run,
+                self.settings,
+                self.commit,
+                visible,
+                persist,
+                |options, messages| bases.add(&wanted, options, messages),
+            );
+        }
+        Err(lost(self.name, &self.base.dir.join(&self.base.name)))
+    }
 }
 
 fn lost(name: &[u8], base: &Path) -> Failure {

@@ -25,6 +25,7 @@ mod rebase;
 pub(crate) mod relocate;
 pub(crate) mod remove;
 mod request;
+mod submodules;
 mod supply;
 mod with;
 

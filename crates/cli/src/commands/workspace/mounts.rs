@@ -18,7 +18,7 @@ use engine::workspace::{
 use repo::{Repository, Trust};
 use sys::{FileType, by_path};
 
-use super::{context, crash, durable, maker};
+use super::{context, crash, durable, maker, submodules};
 use crate::{
     session::invocation::Invocation,
     term::{
@@ -64,10 +64,7 @@ pub(super) fn mount(run: &Invocation, repo: &Repository, workspace: &Workspace) 
         layers => layers?,
     };
     let Some(mut layers) = layers else { return Ok(()) };
-    layers.durability = match workspace.record.durability {
-        Some(chosen) => chosen,
-        None => configured_durability(repo)?,
-    };
+    layers.durability = durability(repo, workspace)?;
     if let Some(base) = &workspace.record.base {
         Bases::trusted(&base.dir, trust)?.to_mount(&base.name)?;
     }
@@ -84,6 +81,7 @@ pub(super) fn mount(run: &Invocation, repo: &Repository, workspace: &Workspace) 
     crash::tell(workspace, known)?;
     mounted?;
     durable::harden_in_background(&layers.base, &workspace.state);
+    submodules::mount(run, repo, workspace)?;
     if let Some(dir) = backend::changed_base(&layers.site.state) {
         let dir = dir.as_os_str().as_bytes();
         console::warning(text!(
@@ -121,6 +119,7 @@ pub(super) fn tell_visibility(workspace: &Workspace) {
 /// Unmounts a workspace if it is mounted, and its base if no other workspace uses it.
 pub(super) fn unmount(run: &Invocation, workspace: &Workspace) -> Result<(), Failure> {
     let Some(site) = site(workspace) else { return Ok(()) };
+    submodules::unmount(run, workspace, Busy::Refuse)?;
     let unmount = || backend::unmount(workspace.record.backend, &site, Busy::Refuse);
     after_maintenance(run, unmount, |error| Some(error))?;
     release_base(workspace);
@@ -177,6 +176,7 @@ where
 /// Like [`unmount`], for a process that mounts the workspace again with another base.
 pub(super) fn unmount_to_replace(run: &Invocation, workspace: &Workspace) -> Result<(), Failure> {
     let Some(site) = site(workspace) else { return Ok(()) };
+    submodules::unmount(run, workspace, Busy::Refuse)?;
     let unmount = || backend::unmount_to_replace(workspace.record.backend, &site);
     after_maintenance(run, unmount, |error| Some(error))?;
     release_base(workspace);
@@ -208,8 +208,11 @@ pub(super) fn state(workspace: &Workspace) -> Result<Mounted, Failure> {
     }
 }
 
-/// Returns the durability of workspaces that follow the setting.
-fn configured_durability(repo: &Repository) -> Result<Durability, Failure> {
+/// Returns the durability of a workspace: the recorded one, else that of the setting.
+pub(super) fn durability(repo: &Repository, workspace: &Workspace) -> Result<Durability, Failure> {
+    if let Some(chosen) = workspace.record.durability {
+        return Ok(chosen);
+    }
     match repo.config_str("sapwood.workspaceSync") {
         None => Ok(Durability::Volatile),
         Some(value) if value == "auto" => Ok(Durability::Volatile),
@@ -221,7 +224,11 @@ fn configured_durability(repo: &Repository) -> Result<Durability, Failure> {
 }
 
 /// Returns the command line of the process that keeps a workspace's namespace alive.
-fn holder(common: &Path, workspace: &Workspace, durability: Durability) -> Result<holder::Program, Failure> {
+pub(super) fn holder(
+    common: &Path,
+    workspace: &Workspace,
+    durability: Durability,
+) -> Result<holder::Program, Failure> {
     let program = this_program()?;
     let words = ["workspace", HOLD].map(OsString::from);
     let sync = if durability == Durability::Synced { "always" } else { "auto" };

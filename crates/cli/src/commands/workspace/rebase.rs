@@ -16,7 +16,7 @@ use engine::{
     switch::{self, Target},
     trash::Trash,
     workspace::{
-        backend::{Backend, fuse},
+        backend::{Backend, Busy, fuse},
         base::{Base, Bases},
         frozen, newer,
         rebase::{self, Head, Inputs, Journal, Layout, Staged, View, XattrNamespace},
@@ -35,6 +35,7 @@ use super::{
     context::{self, Context},
     maker, mounts,
     request::{REBASE, Request},
+    submodules,
     supply::Supply,
 };
 use crate::{
@@ -130,6 +131,23 @@ fn rebase(
     request: &Request,
 ) -> Result<u8, Failure> {
     mounts::mount(context.run, &context.repo, workspace)?;
+    if !submodules::exist(workspace)? {
+        return rebase_alone(context, workspace, name, request);
+    }
+    // Without `--recurse-submodules` a switch leaves submodules as they are.
+    submodules::unmount(context.run, workspace, Busy::Refuse)?;
+    let done = rebase_alone(context, workspace, name, request);
+    submodules::mount(context.run, &context.repo, workspace)?;
+    done
+}
+
+/// Rebases a workspace in which no submodule is mounted.
+fn rebase_alone(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    name: &BStr,
+    request: &Request,
+) -> Result<u8, Failure> {
     mounts::refuse_mounts_inside(workspace)?;
     let old = workspace.record.base.as_ref().expect("a workspace with an upper layer has a base");
     let old = Bases::trusted(&old.dir, context.repo.trust())?.get(&old.name)?;

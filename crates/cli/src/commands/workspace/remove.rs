@@ -28,6 +28,7 @@ use super::{
     context::{self, Context},
     gc, mounts,
     request::{REMOVE, Request},
+    submodules,
 };
 use crate::{
     commands::{
@@ -88,15 +89,23 @@ pub(crate) fn remove(
     trust.check_mount_point(&workspace.record.dir)?;
     let worktree = worktree_context.repo.linked_worktree(&workspace.name);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
+    let busy = if force == Force::Yes { Busy::Detach } else { Busy::Refuse };
+    let has_submodules = submodules::exist(workspace)?;
+    if let (Some(worktree), Force::No, true) = (&worktree, force, has_submodules) {
+        submodules::refuse_own_objects(&worktree.git_dir, workspace)?;
+        refuse_unsaved(worktree_context, workspace, worktree)?;
+    }
+    if has_submodules {
+        submodules::unmount(worktree_context.run, workspace, busy)?;
+    }
     // An unmount by force detaches all mounts inside. Without an unmount, they would stay in the
     // way.
     if force == Force::No || !workspace.record.backend.has_upper() {
         mounts::refuse_mounts_inside(workspace)?;
     }
-    if let (Some(worktree), Force::No) = (&worktree, force) {
+    if let (Some(worktree), Force::No, false) = (&worktree, force, has_submodules) {
         refuse_unsaved(worktree_context, workspace, worktree)?;
     }
-    let busy = if force == Force::Yes { Busy::Detach } else { Busy::Refuse };
     remove_files(worktree_context, workspace, busy)?;
     if let Some(found) = found
         && !delete_admin(worktree_context, &workspace.name, &found)?

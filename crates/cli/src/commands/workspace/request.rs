@@ -20,6 +20,7 @@ pub(super) struct Request {
     pub(super) no_include: bool,
     pub(super) at: Option<BString>,
     pub(super) volatile: bool,
+    pub(super) recurse_submodules: bool,
     pub(super) exec: bool,
     pub(super) json: bool,
     pub(super) quiet: bool,
@@ -81,6 +82,11 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
             "--from <workspace>",
             "take the files of --with from this workspace",
             |request: &mut Request| &mut request.from,
+        ),
+        Opt::flag(
+            "--recurse-submodules",
+            "fill the submodules too, from bases of their own",
+            |request: &mut Request| &mut request.recurse_submodules,
         ),
         Opt::flag(
             "--no-include",

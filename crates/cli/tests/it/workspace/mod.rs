@@ -8,6 +8,7 @@ mod disks;
 mod failures;
 mod gone;
 mod killed;
+mod lfs;
 
 mod lost;
 mod maintained;
@@ -20,6 +21,7 @@ mod random;
 mod replaced;
 mod seen;
 mod shared;
+mod submodules;
 mod synced;
 mod times;
 mod unions;

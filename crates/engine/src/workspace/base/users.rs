@@ -20,7 +20,7 @@ use format::{HashKind, hash::Hasher};
 use sys::by_path;
 
 use super::{Bases, Error, alternates::is_below};
-use crate::workspace::{rebase::Journal, record};
+use crate::workspace::{inner::Inner, rebase::Journal, record};
 
 /// The names of the bases in use, each with one workspace that uses it.
 pub(super) type Users = BTreeMap<String, PathBuf>;
@@ -127,6 +127,9 @@ impl Bases {
                 if let Some(base) = next {
                     users.insert(base.name, workspace.record.dir.clone());
                 }
+                for inner in Inner::all(&workspace)? {
+                    users.insert(inner.base.name.clone(), inner.top(&workspace));
+                }
                 if let Some(base) = workspace.record.base {
                     users.insert(base.name, workspace.record.dir);
                 }
@@ -141,7 +144,11 @@ impl Bases {
         let mut found = Vec::new();
         for common in self.registered("")?.into_iter().chain([common.to_owned()]) {
             for workspace in record::all(&common)? {
-                let record = workspace?.record;
+                let workspace = workspace?;
+                let inner = Inner::all(&workspace)?;
+                let inner = inner.iter().filter(|inner| is_below(&inner.base.dir, dir));
+                found.extend(inner.map(|inner| inner.top(&workspace)));
+                let record = workspace.record;
                 if record.base.is_some_and(|base| is_below(&base.dir, dir)) {
                     found.push(record.dir);
                 }

@@ -42,7 +42,7 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<Vec<BString>, Error
     }
     if matches!(layer.form, Form::Fuse | Form::UnionFs) {
         // For FUSE mounts, the kernel does not report the layers.
-        return Ok(inside(&mounts, mount));
+        return Ok(inside(&mounts, mount, layer));
     }
     let has_upper = mount.has_upper(&session::outside(&layer.upper))
         || by_path::canonical(&layer.upper).is_ok_and(|real| mount.has_upper(&real));
@@ -56,17 +56,32 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<Vec<BString>, Error
         let names: Vec<String> = lower.iter().map(|path| format!("'{}'", path.display())).collect();
         return Err(other(format!("an overlay on {}", names.join(", "))));
     }
-    Ok(inside(&mounts, mount))
+    Ok(inside(&mounts, mount, layer))
 }
 
-/// Returns the mount points inside a mount, relative to it.
-fn inside(mounts: &[Mount], mount: &Mount) -> Vec<BString> {
+/// Returns the mount points inside a mount, relative to it, without the submodules that sapwood
+/// mounted: their files are not those of this worktree, and the entry of a submodule is always
+/// examined.
+fn inside(mounts: &[Mount], mount: &Mount, layer: &Layer) -> Vec<BString> {
     let relative = |inner: &Mount| {
         let path = inner.point.strip_prefix(&mount.point).ok()?.as_os_str().as_bytes();
         // A session mounts a file `.git` of its own.
         (!path.is_empty() && path != b".git").then(|| BString::from(path))
     };
-    let mut all: Vec<BString> = sys::mounts_on(mounts, mount.id).into_iter().filter_map(relative).collect();
+    let all = sys::mounts_on(mounts, mount.id);
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let above = layer.upper.parent().map(|dir| by_path::canonical(dir).unwrap_or_else(|_| dir.to_owned()));
+    let submodules = above.map(|dir| dir.join("submodules"));
+    let is_submodule = |inner: &&Mount| {
+        let upper = inner.upper_layer();
+        upper.zip(submodules.as_ref()).is_some_and(|(upper, all)| upper.starts_with(all))
+    };
+    let ours: Vec<PathBuf> =
+        all.iter().copied().filter(is_submodule).map(|inner| inner.point.clone()).collect();
+    let is_other = |inner: &&Mount| !ours.iter().any(|point| inner.point.starts_with(point));
+    let mut all: Vec<BString> = all.into_iter().filter(is_other).filter_map(relative).collect();
     all.sort_unstable();
     outermost(all)
 }
