@@ -42,6 +42,10 @@ crash:
 workspace-edits:
     SAPWOOD_TEST_FULL=1 .ci/test -- workspace::random
 
+# 500 random histories of commits, rebases, switches and workspaces that take builds along, with make and ninja
+workspace-builds:
+    SAPWOOD_TEST_FULL=1 .ci/test -- workspace::builds
+
 # clones with a base, killed at 100 random moments and finished by the same command
 base-crash:
     SAPWOOD_TEST_FULL=1 .ci/test -- clone_base::a_killed

@@ -317,7 +317,7 @@ struct Histories {
 
 impl Histories {
     fn walk(seed: u64, steps: usize) {
-        let tool = if seed % 2 == 0 { Tool::Make } else { Tool::Ninja };
+        let tool = if seed.is_multiple_of(2) { Tool::Make } else { Tool::Ninja };
         let mut walk = Histories {
             project: Project::new(tool),
             random: Random::new(seed),
