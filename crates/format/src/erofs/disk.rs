@@ -34,12 +34,14 @@ pub(super) const CHUNK_BASED: u16 = 4;
 /// File types in directories.
 pub(super) const TYPE_FILE: u8 = 1;
 pub(super) const TYPE_DIRECTORY: u8 = 2;
+pub(super) const TYPE_CHARACTER_DEVICE: u8 = 3;
 pub(super) const TYPE_SYMLINK: u8 = 7;
 
 /// `S_IFMT` and its values.
 pub(super) const MODE_TYPE: u16 = 0o170_000;
 pub(super) const MODE_FILE: u16 = 0o100_000;
 pub(super) const MODE_DIRECTORY: u16 = 0o040_000;
+pub(super) const MODE_CHARACTER_DEVICE: u16 = 0o020_000;
 pub(super) const MODE_SYMLINK: u16 = 0o120_000;
 
 /// Returns the binary logarithm of the chunk size for a file: one chunk where possible.

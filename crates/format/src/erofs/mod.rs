@@ -1,5 +1,5 @@
-//! EROFS images with metadata only: directories, symbolic links, and regular files whose contents
-//! are in other files, the extra devices. This module does no I/O.
+//! EROFS images with metadata only: directories, symbolic links, regular files whose contents are
+//! in other files, the extra devices, and whiteouts. This module does no I/O.
 //!
 //! - [`mod@write`]: collects a tree, assigns an offset to each inode, and produces the bytes;
 //! - [`read`]: reads an image back, and refuses everything that the writer does not produce.
@@ -18,6 +18,9 @@
 //! `stat(2)`. Blocks of the extra devices follow those of the image in one space of block numbers,
 //! so a regular file takes 32 bytes. If the devices are too large for that, files refer to the
 //! device and the block in chunk indexes, which takes 64 bytes.
+//!
+//! A whiteout is a character device with the number 0/0. As a layer of an overlay, the image hides
+//! by it a path of the layers below.
 //!
 //! Source: Linux, `Documentation/filesystems/erofs.rst`, and "Core on-disk format" at
 //! erofs.docs.kernel.org. Numbers are little-endian.

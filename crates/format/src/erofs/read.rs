@@ -11,8 +11,9 @@ use super::{
     Place,
     disk::{
         CHUNK_BASED, CHUNK_HAS_INDEXES, CHUNK_INDEX, CHUNKED_FILE, COMPAT, DEVICE_TABLE, DIRENT, EXTENDED,
-        FLAT_INLINE, FLAT_PLAIN, MAGIC, MODE_DIRECTORY, MODE_FILE, MODE_SYMLINK, MODE_TYPE, SLOT,
-        SUPER_OFFSET, TYPE_DIRECTORY, TYPE_FILE, TYPE_SYMLINK, UNIT, checksummed, chunk_bits, crc32c,
+        FLAT_INLINE, FLAT_PLAIN, MAGIC, MODE_CHARACTER_DEVICE, MODE_DIRECTORY, MODE_FILE, MODE_SYMLINK,
+        MODE_TYPE, SLOT, SUPER_OFFSET, TYPE_CHARACTER_DEVICE, TYPE_DIRECTORY, TYPE_FILE, TYPE_SYMLINK, UNIT,
+        checksummed, chunk_bits, crc32c,
     },
 };
 
@@ -63,6 +64,8 @@ pub enum Content<'a> {
     Symlink(&'a BStr),
     /// A regular file. An empty file has no location.
     File(Option<Place>),
+    /// Hides the path in the layers below.
+    Whiteout,
 }
 
 /// An inode.
@@ -236,6 +239,7 @@ impl<'a> Image<'a> {
                 Content::Directory => TYPE_DIRECTORY,
                 Content::Symlink(_) => TYPE_SYMLINK,
                 Content::File(_) => TYPE_FILE,
+                Content::Whiteout => TYPE_CHARACTER_DEVICE,
             };
             if file_type != expected {
                 return Err(flaw(path.as_ref(), "its directory gives it another type").into());
@@ -313,6 +317,9 @@ impl<'a> Image<'a> {
                 Ok(place) => raw.inode.content = Content::File(place),
                 Err(what) => return damaged(what),
             },
+            MODE_CHARACTER_DEVICE if layout == FLAT_PLAIN && links == 1 && size == 0 && raw.union == 0 => {
+                raw.inode.content = Content::Whiteout;
+            }
             _ => return damaged("it has an unknown type or layout"),
         }
         Some(Ok(raw))

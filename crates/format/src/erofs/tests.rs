@@ -29,6 +29,7 @@ enum Kind {
     Directory,
     Symlink(BString),
     File(u64, Option<Place>),
+    Whiteout,
 }
 
 type Tree = BTreeMap<BString, (Kind, u16, u64)>;
@@ -40,6 +41,7 @@ fn read_back(bytes: &[u8]) -> Result<Tree, read::Error> {
             Content::Directory => Kind::Directory,
             Content::Symlink(target) => Kind::Symlink(target.into()),
             Content::File(place) => Kind::File(inode.size, place),
+            Content::Whiteout => Kind::Whiteout,
         };
         tree.insert(path.into(), (kind, inode.permissions, inode.nid));
         Ok(())
@@ -61,6 +63,7 @@ fn build(options: Options, paths: &BTreeMap<BString, Kind>) -> (Layout, Tree) {
             Kind::Directory => image.add_directory(parent, name, 0o750),
             Kind::Symlink(target) => image.add_symlink(parent, name, target.as_bstr()),
             Kind::File(size, place) => image.add_file(parent, name, 0o640, *size, *place),
+            Kind::Whiteout => image.add_whiteout(parent, name),
         };
         nodes.insert(path.clone(), node.expect("a valid node"));
     }
@@ -73,6 +76,7 @@ fn build(options: Options, paths: &BTreeMap<BString, Kind>) -> (Layout, Tree) {
                 Some(kind @ Kind::Directory) => (kind.clone(), 0o750),
                 Some(kind @ Kind::Symlink(_)) => (kind.clone(), 0o777),
                 Some(kind @ Kind::File(..)) => (kind.clone(), 0o640),
+                Some(Kind::Whiteout) => (Kind::Whiteout, 0),
             };
             (path.clone(), (kind, permissions, layout.nid(node)))
         })
@@ -90,6 +94,7 @@ fn trees() -> impl Strategy<Value = BTreeMap<BString, Kind>> {
     .prop_filter("a name", |name| name != "." && name != "..");
     let kind = prop_oneof![
         Just(Kind::Directory),
+        Just(Kind::Whiteout),
         (1usize..1200).prop_map(|length| Kind::Symlink(vec![b't'; length].into())),
         (0u16..2, 0u32..1000, 0u64..5000).prop_map(|(device, block, size)| {
             Kind::File(size, (size > 0).then_some(Place { device, block }))

@@ -9,8 +9,9 @@ use super::{
     Place,
     disk::{
         CHUNK_BASED, CHUNK_HAS_INDEXES, CHUNK_INDEX, CHUNKED_FILE, COMPAT, DEVICE_TABLE, DIRENT, EXTENDED,
-        FLAT_INLINE, FLAT_PLAIN, MAGIC, MAX_NAME, MODE_DIRECTORY, MODE_FILE, MODE_SYMLINK, SLOT,
-        SUPER_OFFSET, TYPE_DIRECTORY, TYPE_FILE, TYPE_SYMLINK, UNIT, checksummed, chunk_bits, crc32c,
+        FLAT_INLINE, FLAT_PLAIN, MAGIC, MAX_NAME, MODE_CHARACTER_DEVICE, MODE_DIRECTORY, MODE_FILE,
+        MODE_SYMLINK, SLOT, SUPER_OFFSET, TYPE_CHARACTER_DEVICE, TYPE_DIRECTORY, TYPE_FILE, TYPE_SYMLINK,
+        UNIT, checksummed, chunk_bits, crc32c,
     },
 };
 
@@ -62,6 +63,7 @@ enum Content {
         start: u32,
     },
     File(Option<Place>),
+    Whiteout,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +135,11 @@ impl Image {
             return Err(Error::Place);
         }
         self.add(parent, name, permissions, Content::File(place.filter(|_| size > 0)), size)
+    }
+
+    /// Adds a whiteout, which hides the path in the layers below.
+    pub fn add_whiteout(&mut self, parent: Node, name: &BStr) -> Result<Node, Error> {
+        self.add(parent, name, 0, Content::Whiteout, 0)
     }
 
     fn add(
@@ -328,7 +335,7 @@ impl Layout {
     fn measure(&mut self, node: Node) -> (usize, u32) {
         let block_size = self.image.block_size();
         match self.image.inodes[node as usize].content {
-            Content::File(None) => (0, 0),
+            Content::File(None) | Content::Whiteout => (0, 0),
             Content::File(Some(_)) if self.chunked => {
                 let size = self.image.inodes[node as usize].size;
                 let chunks = size.div_ceil(1 << chunk_bits(size, self.image.options.block_bits));
@@ -485,6 +492,7 @@ impl Layout {
             Content::Symlink { .. } if place.inline > 0 => (MODE_SYMLINK, FLAT_INLINE, data),
             Content::Symlink { .. } => (MODE_SYMLINK, FLAT_PLAIN, data),
             Content::File(None) => (MODE_FILE, FLAT_PLAIN, 0),
+            Content::Whiteout => (MODE_CHARACTER_DEVICE, FLAT_PLAIN, 0),
             Content::File(Some(_)) if self.chunked => {
                 let bits =
                     chunk_bits(inode.size, self.image.options.block_bits) - self.image.options.block_bits;
@@ -551,7 +559,7 @@ impl Layout {
                     out.extend_from_slice(&(block + chunk * step).to_le_bytes());
                 }
             }
-            Content::File(None) => {}
+            Content::File(None) | Content::Whiteout => {}
         }
     }
 
@@ -578,7 +586,7 @@ impl Layout {
                 result?;
                 piece.flush_if_full()
             }
-            Content::File(_) => Ok(()),
+            Content::File(_) | Content::Whiteout => Ok(()),
         }
     }
 
@@ -589,6 +597,7 @@ impl Layout {
                 Content::Directory => TYPE_DIRECTORY,
                 Content::Symlink { .. } => TYPE_SYMLINK,
                 Content::File(_) => TYPE_FILE,
+                Content::Whiteout => TYPE_CHARACTER_DEVICE,
             };
             out.extend_from_slice(&self.nid(entry.node).to_le_bytes());
             out.extend_from_slice(&(name_at as u16).to_le_bytes());

@@ -125,13 +125,18 @@ impl Index {
 impl Fsmonitor {
     /// Appends the payload of the extension, version 2.
     pub(super) fn write(&self, entries: &[Entry], out: &mut Vec<u8>) {
+        let dirty =
+            entries.iter().enumerate().filter(|(_, entry)| !entry.flags.contains(Flags::FSMONITOR_VALID));
+        self.write_with(dirty.map(|(position, _)| position), out);
+    }
+
+    /// Like [`Fsmonitor::write`], for the positions of the entries that may have changed.
+    pub(super) fn write_with(&self, dirty: impl IntoIterator<Item = usize>, out: &mut Vec<u8>) {
         out.extend_from_slice(&2u32.to_be_bytes());
         out.extend_from_slice(self.token.as_bytes());
         out.push(0);
         let mut bitmap = Vec::new();
-        let dirty =
-            entries.iter().enumerate().filter(|(_, entry)| !entry.flags.contains(Flags::FSMONITOR_VALID));
-        ewah::write(&mut bitmap, dirty.map(|(position, _)| position));
+        ewah::write(&mut bitmap, dirty);
         out.extend_from_slice(&(bitmap.len() as u32).to_be_bytes());
         out.extend_from_slice(&bitmap);
     }

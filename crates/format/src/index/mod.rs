@@ -14,6 +14,7 @@ use crate::{HashKind, Mode, ObjectId};
 
 mod bytes;
 mod cache_tree;
+pub mod difference;
 mod edit;
 mod entry;
 mod ewah;

@@ -1,4 +1,4 @@
-//! The small file of a split index without entries, as bytes: changes of single extensions.
+//! The small file of a split index, as bytes: changes of single extensions, and their values.
 //!
 //! Changing the location in the untracked cache would otherwise require decoding both files with
 //! all entries. This module replaces the extension and leaves the others byte for byte.
@@ -6,36 +6,64 @@
 use bstr::{BStr, ByteSlice as _};
 
 use super::{
-    HEADER,
+    CacheTree, HEADER, UntrackedCache, Version,
     bytes::{Reader, STAT_SIZE, write_varint},
+    entry::Codec,
+    fsmonitor,
+    read::Header,
 };
 use crate::{HashKind, ObjectId, hash::Hasher};
 
 const UNTRACKED: [u8; 4] = *b"UNTR";
 const MONITOR: [u8; 4] = *b"FSMN";
+const TREE: [u8; 4] = *b"TREE";
 
-/// An index file that contains no entries itself.
+/// An index file with few entries or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Small<'a> {
-    header: &'a [u8],
+    /// The header and the entries.
+    head: &'a [u8],
     extensions: Vec<([u8; 4], Vec<u8>)>,
     hash: HashKind,
 }
 
 impl<'a> Small<'a> {
-    /// Parses the file. Returns `None` if it is damaged or contains entries.
+    /// Parses the file. Returns `None` if it is damaged.
     pub fn parse(bytes: &'a [u8], hash: HashKind) -> Option<Small<'a>> {
-        let end = bytes.len().checked_sub(hash.len()).filter(|end| *end >= HEADER)?;
-        let (header, rest) = bytes[..end].split_at(HEADER);
-        let has_no_entries = header.starts_with(b"DIRC") && header[8..12] == [0; 4];
-        let mut reader = Reader(rest);
+        let Header { content, version, count, .. } = Header::read(bytes, hash).ok()?;
+        let codec = Codec { hash, compressed: version == Version::V4 };
+        let (mut offset, mut path) = (HEADER, None);
+        for _ in 0..count {
+            (_, offset) = codec.next(content, offset, &mut path).ok()?;
+        }
+        let mut reader = Reader(content.get(offset..)?);
         let mut extensions = Vec::new();
-        while has_no_entries && !reader.0.is_empty() {
+        while !reader.0.is_empty() {
             let signature = reader.array()?;
             let size = reader.u32()?;
             extensions.push((signature, reader.take(size as usize)?.to_vec()));
         }
-        has_no_entries.then_some(Small { header, extensions, hash })
+        Some(Small { head: &content[..offset], extensions, hash })
+    }
+
+    fn extension(&self, wanted: [u8; 4]) -> Option<&[u8]> {
+        self.extensions.iter().find(|(signature, _)| *signature == wanted).map(|(_, data)| &**data)
+    }
+
+    /// Decodes the cache-tree, if there is an intact one.
+    pub fn cache_tree(&self) -> Option<CacheTree> {
+        CacheTree::read(self.extension(TREE)?, self.hash)
+    }
+
+    /// Decodes the untracked cache, if there is an intact one.
+    pub fn untracked(&self) -> Option<UntrackedCache> {
+        UntrackedCache::read(self.extension(UNTRACKED)?, self.hash)
+    }
+
+    /// Returns the positions of the entries that the file system monitor does not vouch for. The
+    /// index, both files together, has `entries` entries.
+    pub fn unmonitored(&self, entries: usize) -> Option<Vec<usize>> {
+        fsmonitor::Pending::read(self.extension(MONITOR)?)?.dirty(entries)
     }
 
     /// Changes the location (`ident`) for which the untracked cache is valid, if there is a cache.
@@ -78,7 +106,7 @@ impl<'a> Small<'a> {
 
     /// Returns the bytes of the file, with a new checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = self.header.to_vec();
+        let mut bytes = self.head.to_vec();
         for (signature, data) in &self.extensions {
             bytes.extend_from_slice(signature);
             let size = u32::try_from(data.len()).expect("the size was read from 32 bits and grew by a path");
@@ -151,8 +179,8 @@ mod tests {
         let whole = file(&Index::empty(HashKind::Sha1));
         assert_eq!(Small::parse(&whole[..whole.len() - 21], HashKind::Sha1), None);
         assert_eq!(Small::parse(b"", HashKind::Sha1), None);
-        let mut with_entry = whole;
-        with_entry[11] = 1;
-        assert_eq!(Small::parse(&with_entry, HashKind::Sha1), None);
+        let mut without_its_entry = whole;
+        without_its_entry[11] = 1;
+        assert_eq!(Small::parse(&without_its_entry, HashKind::Sha1), None);
     }
 }
