@@ -149,9 +149,29 @@ pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index,
     Ok(load_with_fingerprint(path, hash, options)?.0)
 }
 
+/// Like [`load`], for a split index whose shared index is the file `shared`, whatever its name.
+pub fn load_over(
+    path: &Path,
+    shared: &Path,
+    hash: HashKind,
+    options: &ReadOptions,
+) -> Result<Index, LoadError> {
+    Ok(load_files(path, Some(shared), hash, options)?.0)
+}
+
 /// Like [`load`], and returns the file's fingerprint, or `None` if there was no file.
 pub fn load_with_fingerprint(
     path: &Path,
+    hash: HashKind,
+    options: &ReadOptions,
+) -> Result<(Index, Option<Fingerprint>), LoadError> {
+    load_files(path, None, hash, options)
+}
+
+/// Reads an index and its shared index, which is the file `shared`, or has Git's name.
+fn load_files(
+    path: &Path,
+    shared: Option<&Path>,
     hash: HashKind,
     options: &ReadOptions,
 ) -> Result<(Index, Option<Fingerprint>), LoadError> {
@@ -166,13 +186,15 @@ pub fn load_with_fingerprint(
     let mut index = match decoded.base() {
         None => decoded.finish().map_err(|source| refused(path, source))?,
         Some(expected) => {
-            let base_path = shared::path(path, expected);
+            let base_path = shared.map_or_else(|| shared::path(path, expected), Path::to_owned);
             let (base, _) = decode(&base_path, hash, options)?;
             let found = base.checksum();
             if found != expected {
                 return Err(LoadError::SharedMismatch { path: base_path, expected, found });
             }
-            shared::freshen(&base_path);
+            if shared.is_none() {
+                shared::freshen(&base_path);
+            }
             decoded.merge(base).map_err(|source| refused(path, source))?
         }
     };

@@ -22,7 +22,7 @@ use sys::{Dir, FileType, by_path};
 
 use super::{
     backend::{self, image},
-    base::{Base, OLDEST_BASE},
+    base::{Base, OLDEST_BASE, find_in},
 };
 use crate::{
     crew::parallel,
@@ -151,8 +151,12 @@ impl Plan {
         let open = |path: &Path| Dir::open(path).map_err(Error::io("open", path));
         by_path::create_dir(to).map_err(Error::io("create", to))?;
         let writer = Writer {
-            shown: open(&base.files())?,
-            bytes: open(&base.bytes())?,
+            shown: base.layers().iter().map(|dir| open(dir)).collect::<Result<_, _>>()?,
+            bytes: [base.bytes()]
+                .iter()
+                .chain(&base.layers()[1..])
+                .map(|dir| open(dir))
+                .collect::<Result<_, _>>()?,
             to: open(to)?,
             top: to,
             base: &base.files(),
@@ -200,10 +204,10 @@ impl Plan {
 
 /// Copies files of a base.
 struct Writer<'a> {
-    /// The files of the base, as a workspace shows them.
-    shown: Dir,
-    /// The directory that holds their bytes.
-    bytes: Dir,
+    /// The layers of the base, as a workspace shows them, from top to bottom.
+    shown: Vec<Dir>,
+    /// The directories that hold their bytes.
+    bytes: Vec<Dir>,
     to: Dir,
     top: &'a Path,
     base: &'a Path,
@@ -214,8 +218,9 @@ impl Writer<'_> {
     /// the base has no such directory.
     fn create_dir(&self, path: &BStr) -> Result<Option<Time>, Error> {
         let failed = |action| Error::io(action, &self.top.join(sys::os_str(path)));
-        let stat = self.shown.stat(path).map_err(failed("look at"))?;
-        let Some(stat) = stat.filter(|stat| stat.file_type == FileType::Directory) else { return Ok(None) };
+        let found = find_in(&self.shown, path).map_err(failed("look at"))?;
+        let stat = found.map(|(_, stat)| stat).filter(|stat| stat.file_type == FileType::Directory);
+        let Some(stat) = stat else { return Ok(None) };
         self.to.create_dir(path).map_err(failed("create"))?;
         by_path::set_mode(&self.top.join(sys::os_str(path)), stat.mode & 0o7777).map_err(failed("change"))?;
         Ok(Some(stat.mtime))
@@ -224,13 +229,13 @@ impl Writer<'_> {
     fn copy(&self, path: &BStr, when: When) -> Result<Stat, Error> {
         let read = || Error::io("read", &self.base.join(sys::os_str(path)));
         let write = || Error::io("write", &self.top.join(sys::os_str(path)));
-        let stat = self.shown.stat(path).map_err(read())?;
-        let stat = stat.ok_or_else(|| read()(ErrorKind::NotFound.into()))?;
+        let found = find_in(&self.shown, path).map_err(read())?;
+        let (layer, stat) = found.ok_or_else(|| read()(ErrorKind::NotFound.into()))?;
         if stat.file_type == FileType::Symlink {
-            let target = self.shown.read_link(path).map_err(read())?;
+            let target = self.shown[layer].read_link(path).map_err(read())?;
             self.to.symlink(&target, path).map_err(write())?;
         } else {
-            let from = self.bytes.open_file(path).map_err(read())?;
+            let from = self.bytes[layer].open_file(path).map_err(read())?;
             let to = self.to.create_new(path, false).map_err(write())?;
             if sys::reflink(&from, &to).is_err() {
                 sys::copy(&from, &to).map_err(write())?;
@@ -291,9 +296,9 @@ impl Source {
 
     /// Plans the newer layer of a workspace on `base`.
     pub fn plan_for(&self, base: &Base) -> Result<Plan, Error> {
-        let path = base.shared_index();
-        let loaded = store::index::load(&path, base.tree.kind(), &store::index::ReadOptions::default());
-        Ok(self.plan(&loaded.map_err(|error| Error::Index { path, source: error.into() })?))
+        let loaded = base.load_index(&store::index::ReadOptions::default());
+        let failed = |error| Error::Index { path: base.rest_of_index(), source: Box::new(error) };
+        Ok(self.plan(&loaded.map_err(failed)?))
     }
 
     /// Plans the newer layer of a workspace on the base with this index. Each file that differs

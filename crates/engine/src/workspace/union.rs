@@ -182,7 +182,7 @@ impl Union {
             upper: self.upper.clone(),
             state: state(git_dir),
             base: self.name(),
-            base_files: self.lower.last().cloned(),
+            base_files: self.lower.last().cloned().into_iter().collect(),
             base_record: None,
             base_changed: None,
             lower: self.lower.clone(),

@@ -190,6 +190,7 @@ fn layers(root: &Path) -> Layers {
         owner: None,
         view: None,
         pending: None,
+        parent: None,
     };
     let at = |name: &str| root.join(name);
     let durability = if at("volatile").exists() { Durability::Volatile } else { Durability::Synced };

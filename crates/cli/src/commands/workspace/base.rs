@@ -1,6 +1,9 @@
 //! `workspace base`: managing bases.
 
-use std::process::{Command, Stdio};
+use std::{
+    os::unix::ffi::OsStrExt as _,
+    process::{Command, Stdio},
+};
 
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
@@ -226,10 +229,19 @@ fn collect(context: &Context<'_>, request: &Request, prune: bool) -> Result<u8, 
 
 fn print(request: &Request, bases: &[Base]) {
     if request.json {
-        let one =
-            |base: &Base| json!({"name": base.name, "kind": base.kind.name(), "dir": json_path(&base.dir)});
+        let one = |base: &Base| {
+            let parent = base.parent.as_deref().map(json_path);
+            json!({"name": base.name, "kind": base.kind.name(), "dir": json_path(&base.dir), "parent": parent})
+        };
         context::print_json(&Value::from_iter(bases.iter().map(one)));
     } else if !request.quiet {
-        bases.iter().for_each(|base| console::out(format!("{}  {}", base.name, base.kind.name())));
+        for base in bases {
+            let line = format!("{}  {}", base.name, base.kind.name());
+            let below = base.parent.as_deref().and_then(|parent| parent.file_name());
+            match below {
+                Some(name) => console::out(text!(line, " over ", name.as_bytes())),
+                None => console::out(line),
+            }
+        }
     }
 }

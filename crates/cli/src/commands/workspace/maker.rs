@@ -280,14 +280,14 @@ pub(crate) fn shows(option: Option<bool>, quiet: bool) -> bool {
 const SOON: Duration = Duration::from_millis(300);
 
 /// Builds the base of a commit by `add`, with progress and messages.
-pub(crate) fn build_base(
+pub(crate) fn build_base<T>(
     run: &Invocation,
     settings: &Settings,
     commit: ObjectId,
     is_visible: bool,
     persist: Persist,
-    add: impl FnOnce(&AddOptions<'_>, &mut Vec<String>) -> Result<Base, base::Error>,
-) -> Result<Base, Failure> {
+    add: impl FnOnce(&AddOptions<'_>, &mut Vec<String>) -> Result<T, base::Error>,
+) -> Result<T, Failure> {
     let delay = if run.variable("GIT_PROGRESS_DELAY").is_some() { settings.progress_delay } else { SOON };
     let progress = Progress::new("Adding base", is_visible, delay);
     let options = AddOptions {

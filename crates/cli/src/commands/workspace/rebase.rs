@@ -293,11 +293,8 @@ impl BaseReplacement<'_> {
     /// Writes everything that the workspace needs on the new base to temporary places.
     fn stage(&self, locked: &LockedPlan) -> Result<Staged<'_>, Failure> {
         let view = self.view.borrow_mut().take().expect("a switch is performed once");
-        let index = |base: &Base| -> Result<Index, rebase::Error> {
-            let options = store::index::ReadOptions::default();
-            Ok(store::index::load(&base.shared_index(), self.goal.repo.hash(), &options)?)
-        };
-        let (old, new) = (index(&self.old)?, index(&self.new)?);
+        let options = store::index::ReadOptions::default();
+        let (old, new) = (self.old.load_index(&options)?, self.new.load_index(&options)?);
         let after = &locked.plan.index;
         let is_clean = |entry: &_| -> bool { is_up_to_date(after, entry) };
         let inputs = Inputs {

@@ -92,6 +92,11 @@ impl Supply<'_> {
                 return Ok(Existing::Base(Box::new(base)));
             }
         }
+        for dir in dirs.iter().filter(|_| stacks(backend)) {
+            if let Some(base) = dir.find_difference(&wanted)? {
+                return Ok(Existing::Base(Box::new(base)));
+            }
+        }
         let search = context::programs(self.run);
         let mut reason = None;
         let mut shared: Option<(Base, Form)> = None;
@@ -142,6 +147,16 @@ impl Supply<'_> {
     fn build(&self, backend: Backend) -> Result<Base, Failure> {
         let dir = self.dirs.iter().find(|dir| can_be_written(dir)).or(self.dirs.first());
         let dir = dir.expect("a supply has a directory");
+        if stacks(backend) {
+            let wanted = self.wanted(backend)?;
+            let (run, settings, persist) = (self.run, self.settings, Persist::Now);
+            let near = maker::build_base(run, settings, self.commit, false, persist, |options, messages| {
+                dir.add_difference(&wanted, options, messages)
+            })?;
+            if let Some(base) = near {
+                return Ok(base);
+            }
+        }
         let (kind, persist) = (kind_of(backend), durable::persist_in(dir));
         let (run, repo, settings, commit) = (self.run, self.repo, self.settings, self.commit);
         maker::add_base(run, repo, settings, dir, commit, kind, self.patterns, self.is_visible, persist)
@@ -151,6 +166,12 @@ impl Supply<'_> {
 /// Returns the kind of base that the backend uses.
 pub(super) fn kind_of(backend: Backend) -> Kind {
     if backend == Backend::Image { Kind::Image } else { Kind::Directory }
+}
+
+/// Returns true if the backend can show a base that lies over another one. The other backends copy
+/// one directory.
+fn stacks(backend: Backend) -> bool {
+    matches!(backend, Backend::Image | Backend::Overlay | Backend::OverlayUser)
 }
 
 fn siblings(dirs: &[Bases], wanted: &Wanted<'_>) -> Result<Vec<Base>, Failure> {

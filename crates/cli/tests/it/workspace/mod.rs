@@ -4,6 +4,7 @@ mod at;
 mod builds;
 mod contents;
 mod create;
+mod differences;
 mod disks;
 mod failures;
 mod gone;

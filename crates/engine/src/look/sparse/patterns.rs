@@ -200,6 +200,20 @@ impl Patterns {
         self.file(path, default)
     }
 
+    /// Returns false if [`Patterns::keeps`] is false for every file below the directory `dir`,
+    /// because no pattern can decide otherwise.
+    pub(crate) fn may_keep_below(&self, dir: &BStr) -> bool {
+        let mut default = false;
+        for end in dir.find_iter("/").chain([dir.len()]) {
+            match self.enter(dir[..end].as_bstr(), default) {
+                State::All => return true,
+                State::Nothing => return false,
+                State::Undecided(matched) => default = matched,
+            }
+        }
+        true
+    }
+
     /// Returns a bool for each entry: true if it is outside of the sparse worktree. Unmerged
     /// entries never are.
     pub fn outside(&self, index: &Index) -> Vec<bool> {

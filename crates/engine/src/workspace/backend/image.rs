@@ -4,7 +4,8 @@
 //! and while it is unmounted. So no command mounts the image twice, or unmounts an image that
 //! another command needs. NFS grants an exclusive lock only on a file that is open for writing, and
 //! an image may be read-only for this host. Then the mount namespace is locked instead of the
-//! image: all processes that share these mounts are in it. A process holds one such lock at a time.
+//! image: all processes that share these mounts are in it. A process holds one such lock at a time,
+//! also for a base of two images.
 
 use std::{
     io::{self, Read as _},
@@ -23,22 +24,53 @@ use super::{
 const FILE_SYSTEM: &str = "erofs";
 
 /// The lock of an image.
-pub struct Lock {
+struct Lock {
     image: File,
-    _namespace: Option<File>,
+    namespace: Option<File>,
 }
 
-/// Mounts the image of a base at its directory `files`, unless it is already mounted there. The
-/// returned lock prevents its unmounting. Returns `None` if the base is not an image.
-pub fn mount(base: &Base) -> Result<Option<Lock>, Error> {
+/// The locks of the images of a base.
+pub struct Locks {
+    _own: Lock,
+    _parent: Option<Lock>,
+}
+
+/// Mounts the image of a base at its directory `files`, unless it is already mounted there, and
+/// that of the base below it. The returned locks prevent their unmounting. Returns `None` if the
+/// base is not an image.
+///
+/// The image of a difference is locked before that below it, which has none below it itself. So two
+/// processes never wait for each other.
+pub fn mount(base: &Base) -> Result<Option<Locks>, Error> {
     if base.kind != Kind::Image {
         return Ok(None);
     }
+    let parent = base.load_parent()?;
+    let own = lock(base, None)?;
+    let below = parent.as_ref().map(|parent| lock(parent, own.namespace.as_ref())).transpose()?;
+    let mut new = None;
+    if let (Some(parent), Some(lock)) = (&parent, &below) {
+        let found = mount_locked(parent, lock)?;
+        new = (found == Found::Nothing).then(|| parent.files());
+    }
+    mount_locked(base, &own).inspect_err(|_| {
+        let _ = new.map(|files| sys::mount::unmount(&files, Unmount::Plain));
+    })?;
+    Ok(Some(Locks { _own: own, _parent: below }))
+}
+
+/// The state of a mount point before an image was mounted there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Image,
+    Nothing,
+}
+
+fn mount_locked(base: &Base, lock: &Lock) -> Result<Found, Error> {
     let (image, files) = (base.image(), base.files());
-    let lock = lock(base)?;
     let found = sys::mount_at(&files).map_err(Error::io("examine", &files))?;
     if let Some(mount) = found {
-        return verify(&mount, &lock.image, base).map(|()| Some(lock));
+        return verify(&mount, &lock.image, base).map(|()| Found::Image);
     }
     if !matches!(by_path::stat(&files), Ok(Some(_))) {
         by_path::create_dir(&files).map_err(Error::io("create", &files))?;
@@ -47,17 +79,25 @@ pub fn mount(base: &Base) -> Result<Option<Lock>, Error> {
     sys::mount::erofs(&image, &base.devices)
         .and_then(|made| made.attach(&files).map_err(Into::into))
         .map_err(|error| explained(error, &image, FILE_SYSTEM, None, &needed))?;
-    Ok(Some(lock))
+    Ok(Found::Nothing)
 }
 
-/// Unmounts the image of a base if no workspace visible to this process uses it. Returns true if it
-/// is not mounted afterwards.
+/// Unmounts the image of a base if no workspace visible to this process uses it, and then that of
+/// the base below it. Returns true if the own image is not mounted afterwards.
 pub fn unmount_if_unused(base: &Base) -> Result<bool, Error> {
     if base.kind != Kind::Image {
         return Ok(true);
     }
+    let is_unmounted = unmount_own_if_unused(base)?;
+    if let Some(parent) = base.load_parent()? {
+        unmount_own_if_unused(&parent)?;
+    }
+    Ok(is_unmounted)
+}
+
+fn unmount_own_if_unused(base: &Base) -> Result<bool, Error> {
     let files = real(&base.files());
-    let _lock = lock(base)?;
+    let _lock = lock(base, None)?;
     let mounts = sys::mounts().map_err(Error::io("read", Path::new("/proc/self/mountinfo")))?;
     if !mounts.iter().any(|mount| mount.point == files && mount.file_system == FILE_SYSTEM) {
         return Ok(true);
@@ -85,7 +125,9 @@ pub fn is_mounted(base: &Base) -> Result<bool, Error> {
     }
 }
 
-fn lock(base: &Base) -> Result<Lock, Error> {
+/// Locks the image of a base. `namespace` is the mount namespace, if this process has locked it in
+/// place of another image.
+fn lock(base: &Base, namespace: Option<&File>) -> Result<Lock, Error> {
     let path = base.image();
     let image = match by_path::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -93,8 +135,11 @@ fn lock(base: &Base) -> Result<Lock, Error> {
         }
         opened => opened.map_err(Error::io("open", &path))?,
     };
-    let namespace = lock_by(&image, &sys::lock).map_err(Error::io("lock", &path))?;
-    Ok(Lock { image, _namespace: namespace })
+    let namespace = match namespace {
+        Some(_) => None,
+        None => lock_by(&image, &sys::lock).map_err(Error::io("lock", &path))?,
+    };
+    Ok(Lock { image, namespace })
 }
 
 /// Locks an image by `lock`. If the file system refuses, locks and returns the mount namespace.
@@ -130,6 +175,11 @@ fn verify(mount: &Mount, image_file: &File, base: &Base) -> Result<(), Error> {
 const SUPERBLOCK: usize = 1024;
 const MAGIC: [u8; 4] = 0xE0F5_E1E2_u32.to_le_bytes();
 const UUID: usize = 48;
+
+/// Returns the UUID in the image file at `path`.
+pub(in crate::workspace) fn uuid_of(path: &Path) -> Option<[u8; 16]> {
+    uuid(&by_path::open(path).ok()?)
+}
 
 fn uuid(mut image: &File) -> Option<[u8; 16]> {
     let mut head = [0; SUPERBLOCK + UUID + 16];

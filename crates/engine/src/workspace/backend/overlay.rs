@@ -54,9 +54,9 @@ pub(super) fn mount_locked(layers: &Layers, rights: Rights, marker: &Marker) -> 
 }
 
 fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
-    let files = layers.base.files();
+    let base = layers.base.layers();
     let overlay = Overlay {
-        lower: layers.frozen.iter().map(PathBuf::as_path).chain([files.as_path()]).collect(),
+        lower: layers.frozen.iter().chain(&base).map(PathBuf::as_path).collect(),
         data: layers.base.data_layer(),
         upper: &layers.site.upper,
         work: &layers.site.work,

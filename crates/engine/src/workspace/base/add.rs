@@ -23,7 +23,7 @@ use super::{
     append::{Appender, Publication},
     blobs::Blobs,
     directory, image, index, pending, proof,
-    stored::{REMOVED, STAGED, Stored},
+    stored::{REMOVED, STAGED, Stored, Structure},
     users::User,
     view::View,
 };
@@ -105,8 +105,13 @@ impl Bases {
     /// Returns the base for `wanted` from this directory or an alternate, if it is complete.
     /// Registers the repository as a user of bases.
     pub fn find(&self, wanted: &Wanted<'_>) -> Result<Option<Base>, Error> {
+        self.find_named(wanted.name(), wanted)
+    }
+
+    /// Like [`Bases::find`], for a base that serves `wanted` under the name `name`.
+    pub(super) fn find_named(&self, name: &str, wanted: &Wanted<'_>) -> Result<Option<Base>, Error> {
         let is_usable = |base: &Base| !base.is_lost() && (!self.is_alone || !self.borrows(base));
-        let base = self.load(wanted.name())?.filter(is_usable);
+        let base = self.load(name)?.filter(is_usable);
         if let Some(dir) = base.as_ref().and_then(|base| base.dir.parent()) {
             // A failure is ignored: in a directory that cannot be written, nothing can be removed
             // either.
@@ -147,7 +152,7 @@ impl Bases {
     /// Returns true if contents of a base lie outside of this directory.
     fn borrows(&self, base: &Base) -> bool {
         let own = by_path::canonical(&self.dir).unwrap_or_else(|_| self.dir.clone());
-        base.devices.iter().any(|device| !is_below(device, &own))
+        base.devices.iter().chain(&base.parent).any(|part| !is_below(part, &own))
     }
 
     pub(super) fn read_only(&self, wanted: &Wanted<'_>, source: io::Error) -> Error {
@@ -156,6 +161,17 @@ impl Bases {
 
     /// Starts an addition of contents. The caller holds the lock.
     pub(super) fn append(&self, hash: HashKind, shared: store::SharedRepository) -> Result<Appender, Error> {
+        self.append_for(hash, shared, &|_| true)
+    }
+
+    /// Like [`Bases::append`], for a caller that adds only contents for which `wanted` returns
+    /// true.
+    pub(super) fn append_for(
+        &self,
+        hash: HashKind,
+        shared: store::SharedRepository,
+        wanted: &dyn Fn(&ObjectId) -> bool,
+    ) -> Result<Appender, Error> {
         let blobs = self.dir.join("blobs");
         match shared.create_dir(&blobs) {
             Err(source) if source.kind() != ErrorKind::AlreadyExists => {
@@ -165,7 +181,7 @@ impl Bases {
                 let alternates = self.alternates()?;
                 let kept = alternates.iter().filter_map(|dir| self.borrow_from(dir).transpose());
                 let kept = kept.collect::<Result<_, _>>()?;
-                Blobs::open(&self.dir, &alternates, hash)?.append(kept)
+                Blobs::open_for(&self.dir, &alternates, hash, wanted)?.append(kept)
             }
         }
     }
@@ -273,6 +289,7 @@ impl Bases {
             owner: Some(made.owner),
             view: made.view,
             pending: made.pending,
+            structure: Structure::Whole,
         };
         record.write(staged, fsync)?;
         Ok(shared_index)

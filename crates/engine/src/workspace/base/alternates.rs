@@ -104,7 +104,7 @@ impl Bases {
         }
         let borrows = |base: &Base| {
             let shown = base.view.iter().map(|view| &view.of);
-            base.devices.iter().chain(shown).any(|path| is_below(path, &dir))
+            base.devices.iter().chain(shown).chain(&base.parent).any(|path| is_below(path, &dir))
         };
         if let Some(base) = self.own()?.into_iter().find(borrows) {
             return Ok(Some(Dependent::Base(base.name)));

@@ -184,6 +184,17 @@ impl Blobs {
     /// Reads the records of all generations in the base directory `bases` and in its `alternates`.
     /// Generations of an alternate that cannot be read count as missing.
     pub(super) fn open(bases: &Path, alternates: &[PathBuf], hash: HashKind) -> Result<Blobs, Error> {
+        Blobs::open_for(bases, alternates, hash, &|_| true)
+    }
+
+    /// Like [`Blobs::open`], for a caller that looks only for contents for which `wanted` returns
+    /// true. The others count as missing.
+    pub(super) fn open_for(
+        bases: &Path,
+        alternates: &[PathBuf],
+        hash: HashKind,
+        wanted: &dyn Fn(&ObjectId) -> bool,
+    ) -> Result<Blobs, Error> {
         let all = generations(bases)?;
         let last = all.last().copied().unwrap_or(0);
         let mut blobs = Blobs {
@@ -195,7 +206,7 @@ impl Blobs {
             last,
         };
         for generation in all {
-            if let Some(records) = read_records(bases, generation, hash)? {
+            if let Some(records) = read_records(bases, generation, hash, wanted)? {
                 let file = blobs.add_file(PathBuf::from("blobs").join(data_name(generation)));
                 blobs.generations.push((generation, file));
                 blobs.add_records(file, records);
@@ -203,7 +214,7 @@ impl Blobs {
         }
         for dir in alternates {
             for generation in generations(dir).unwrap_or_default() {
-                if let Ok(Some(mut records)) = read_records(dir, generation, hash) {
+                if let Ok(Some(mut records)) = read_records(dir, generation, hash, wanted) {
                     records.retain(|record| !blobs.known.contains_key(&record.oid));
                     let file = blobs.add_file(data_file(dir, generation));
                     blobs.add_records(file, records);
@@ -293,7 +304,7 @@ impl Blobs {
             return Ok(sum.min(before));
         }
         for hash in [HashKind::Sha1, HashKind::Sha256] {
-            if let Some(records) = read_durable(bases, generation, hash)? {
+            if let Some(records) = read_durable(bases, generation, hash, &|_| true)? {
                 forget(bases, generation, hash, records, dead)?;
             }
         }
@@ -331,30 +342,46 @@ pub(super) fn header(hash: HashKind) -> [u8; HEADER] {
     header
 }
 
-/// Returns the intact records of a generation whose contents lie within its data file: those of
-/// durable contents, and those that are pending since the last boot. Returns `None` if the
+/// Returns the intact records of wanted contents of a generation that lie within its data file:
+/// those of durable contents, and those that are pending since the last boot. Returns `None` if the
 /// generation has another hash, or its creation was not completed.
-fn read_records(bases: &Path, generation: u32, hash: HashKind) -> Result<Option<Vec<Record>>, Error> {
-    let Some(mut records) = read_durable(bases, generation, hash)? else { return Ok(None) };
+fn read_records(
+    bases: &Path,
+    generation: u32,
+    hash: HashKind,
+    wanted: &dyn Fn(&ObjectId) -> bool,
+) -> Result<Option<Vec<Record>>, Error> {
+    let Some(mut records) = read_durable(bases, generation, hash, wanted)? else { return Ok(None) };
     let pending = pending::read(bases, generation, hash)?;
-    records.extend(pending.filter(|pending| pending.boot.is_current()).into_iter().flat_map(|p| p.records));
+    let pending = pending.filter(|pending| pending.boot.is_current()).into_iter().flat_map(|p| p.records);
+    records.extend(pending.filter(|record| wanted(&record.oid)));
     Ok(Some(records))
 }
 
 /// Like [`read_records`], without those that are pending.
-fn read_durable(bases: &Path, generation: u32, hash: HashKind) -> Result<Option<Vec<Record>>, Error> {
+fn read_durable(
+    bases: &Path,
+    generation: u32,
+    hash: HashKind,
+    wanted: &dyn Fn(&ObjectId) -> bool,
+) -> Result<Option<Vec<Record>>, Error> {
     let path = index_file(bases, generation);
     let read = by_path::read(&path).map_err(|source| Error::Io { action: "read", path, source })?;
     let bytes = read.unwrap_or_default();
     let Some(records) = bytes.strip_prefix(&header(hash)) else { return Ok(None) };
-    Ok(Some(parse(records, hash, length(&data_file(bases, generation))?)))
+    Ok(Some(parse(records, hash, length(&data_file(bases, generation))?, wanted)))
 }
 
-/// Returns the intact records among these bytes, for a data file of `end` bytes.
-pub(super) fn parse(records: &[u8], hash: HashKind, end: u64) -> Vec<Record> {
+/// Returns the intact records of wanted contents among these bytes, for a data file of `end` bytes.
+pub(super) fn parse(
+    records: &[u8],
+    hash: HashKind,
+    end: u64,
+    wanted: &dyn Fn(&ObjectId) -> bool,
+) -> Vec<Record> {
     let parse = |record: &[u8]| {
         let (record, checksum) = record.split_at(record.len() - 4);
-        let oid = ObjectId::from_bytes(hash, &record[..hash.len()])?;
+        let oid = ObjectId::from_bytes(hash, &record[..hash.len()]).filter(wanted)?;
         let block = u32::from_le_bytes(record[hash.len()..][..4].try_into().ok()?);
         let size = u64::from_le_bytes(record[hash.len() + 4..].try_into().ok()?);
         let is_intact = erofs::crc32c(!0, record).to_le_bytes() == checksum;

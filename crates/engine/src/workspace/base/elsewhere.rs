@@ -94,6 +94,7 @@ impl Bases {
             owner: Some(owner),
             view: None,
             pending: None,
+            parent: None,
         };
         if let Some(flaw) = base.verify(Some(repo), sys::cores())?.flaws.first() {
             let (tree, path) = (wanted.tree(), &flaw.path);

@@ -12,7 +12,7 @@ use sys::by_path;
 use super::{
     super::boot::Boot,
     AddOptions, Base, Bases, Error, Kind, Persist, blobs, pending,
-    stored::{self, Stored},
+    stored::{self, Stored, Structure},
 };
 
 /// The boot of a base whose bytes the disk did not take.
@@ -91,6 +91,7 @@ impl Base {
             owner: self.owner,
             view: self.view.clone(),
             pending,
+            structure: if self.parent.is_some() { Structure::Difference } else { Structure::Whole },
         };
         record.write_synced(&self.dir)
     }

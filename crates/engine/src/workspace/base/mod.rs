@@ -15,6 +15,7 @@
 //!   in a workspace;
 //! - `stored`: the stored facts about a base;
 //! - `view`, `populate`: bases that show the contents of another user's base;
+//! - `difference`, `changes`, `layer`: bases that hold only the differences from another base;
 //! - `proof`: notices that somebody changed the directories of a base;
 //! - `verify`: compares a base with its tree;
 //! - `users`, `prune`: the workspaces that use bases, and the removal of unused bases.
@@ -31,7 +32,9 @@ mod append;
 mod blob_pack;
 mod blob_source;
 mod blobs;
+mod changes;
 mod contents;
+mod difference;
 mod directory;
 mod elsewhere;
 mod error;
@@ -40,6 +43,7 @@ mod harden;
 mod image;
 mod import;
 mod index;
+mod layer;
 mod pending;
 pub(crate) mod populate;
 mod proof;
@@ -72,7 +76,9 @@ pub use error::Error;
 pub use import::{Importer, Streamed};
 pub use index::Monitor;
 pub use prune::{Act, Freed};
+pub(crate) use stored::parent_of;
 pub(crate) use tree::{check_trees, index_of};
+pub(crate) use verify::find_in;
 pub use verify::{Flaw, Verified};
 pub use view::{Form, View};
 pub(crate) use wanted::OLDEST_BASE;
@@ -126,6 +132,8 @@ pub struct Base {
     pub view: Option<View>,
     /// The boot in which it was written, if it is not durable yet.
     pub pending: Option<Boot>,
+    /// The directory of the base below this one, which then holds only the differences from it.
+    pub parent: Option<PathBuf>,
 }
 
 impl Base {
@@ -155,9 +163,29 @@ impl Base {
         Some(&view.of)
     }
 
+    /// Returns the directories that show the files, from top to bottom.
+    pub fn layers(&self) -> Vec<PathBuf> {
+        [self.files()].into_iter().chain(self.parent.iter().map(|parent| parent.join("files"))).collect()
+    }
+
+    /// Returns the extra devices of the image, and then those of the image below it.
+    fn all_devices(&self) -> Result<Vec<PathBuf>, Error> {
+        let below = self.load_parent()?.map(|parent| parent.devices);
+        Ok(self.devices.iter().cloned().chain(below.unwrap_or_default()).collect())
+    }
+
+    /// Returns the base below this one.
+    pub fn load_parent(&self) -> Result<Option<Base>, Error> {
+        let Some(dir) = &self.parent else { return Ok(None) };
+        let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let bases = Bases::at(dir.parent().unwrap_or(dir)).alone();
+        let missing = || Error::Missing { dir: bases.dir.clone(), name: name.to_owned() };
+        bases.load_own(name)?.ok_or_else(missing).map(Some)
+    }
+
     /// Returns the shared half of the split index.
     pub fn shared_index(&self) -> PathBuf {
-        self.dir.join("index")
+        self.parent.as_ref().unwrap_or(&self.dir).join("index")
     }
 
     /// Returns the small half of the split index: a complete index file that refers to the shared
@@ -209,11 +237,14 @@ impl Bases {
     pub fn to_mount(&self, name: &str) -> Result<Base, Error> {
         let base = self.get(name)?;
         let of_device = |device: &'_ PathBuf| device.ancestors().nth(2).map(Path::to_owned);
+        let parent = base.load_parent()?;
+        let below = parent.iter().flat_map(|parent| parent.devices.iter().filter_map(of_device));
+        let below = below.chain(base.parent.iter().filter_map(|dir| dir.parent().map(Path::to_owned)));
         let shown = base.view.iter().filter_map(|view| match view.of.ends_with("files") {
             true => view.of.ancestors().nth(2).map(Path::to_owned),
             false => Some(view.of.clone()),
         });
-        let dirs = base.devices.iter().filter_map(of_device).chain(shown);
+        let dirs = base.devices.iter().filter_map(of_device).chain(shown).chain(below);
         let dirs = dirs.chain(base.dir.parent().map(Path::to_owned));
         dirs.filter(|dir| *dir != self.dir).try_for_each(|dir| self.check(&dir))?;
         Ok(base)

@@ -67,7 +67,7 @@ pub(super) fn read(bases: &Path, generation: u32, hash: HashKind) -> Result<Opti
     };
     let Some((boot, records)) = parsed() else { return Ok(None) };
     let end = length(&data_file(bases, generation))?;
-    Ok(Some(Pending { boot, records: blobs::parse(records, hash, end) }))
+    Ok(Some(Pending { boot, records: blobs::parse(records, hash, end, &|_| true) }))
 }
 
 /// Replaces the pending records of a generation.

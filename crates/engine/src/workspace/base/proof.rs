@@ -26,10 +26,15 @@ const FIELDS: usize = 20;
 
 /// Writes the proof of `<dir>/files`, which holds the files of `index`.
 pub(super) fn write(dir: &Path, index: &Index) -> Result<(), Error> {
+    write_of(dir, directories(index))
+}
+
+/// Writes the proof of `<dir>/files`, which has these directories, the root first.
+pub(super) fn write_of<'p>(dir: &Path, directories: impl IntoIterator<Item = &'p BStr>) -> Result<(), Error> {
     let files = dir.join("files");
     let root = Dir::open(&files).map_err(io("open", &files))?;
     let mut bytes = MAGIC.to_vec();
-    for path in directories(index) {
+    for path in directories {
         let stamp = stamp(&root, &files, path)?.ok_or_else(|| Error::Damaged {
             path: files.join(sys::os_str(path)),
             what: "it is no directory".to_owned(),
@@ -102,6 +107,11 @@ impl Base {
     pub fn changed_directory(&self) -> Result<Option<PathBuf>, Error> {
         if self.kind == Kind::Image {
             return Ok(None);
+        }
+        if let Some(changed) =
+            self.load_parent()?.map(|parent| parent.changed_directory()).transpose()?.flatten()
+        {
+            return Ok(Some(changed));
         }
         let path = self.dir.join(NAME);
         let bytes = match by_path::open(&path) {

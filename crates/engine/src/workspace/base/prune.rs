@@ -82,8 +82,8 @@ impl Bases {
         let mut kept = Vec::new();
         let mut views = self.views()?;
         let mut all = self.own()?;
-        // A base that is shown by an unused one can be removed after it.
-        all.sort_by_key(|base| base.view.is_none());
+        // A base below an unused one can be removed after it.
+        all.sort_by_key(|base| base.view.is_none() && base.parent.is_none());
         for base in all {
             if base.last_use().is_some_and(|time| now.duration_since(time).is_ok_and(|age| age < unused)) {
                 kept.push(base);
@@ -140,13 +140,14 @@ impl Bases {
         Error::Io { action: "lock", path: self.dir.join("lock"), source }
     }
 
-    /// Returns the bases of this directory and its borrowers that show other bases.
+    /// Returns the bases of this directory and its borrowers that show other bases, or differences
+    /// from them.
     fn views(&self) -> Result<Vec<Base>, Error> {
         let mut views = self.own()?;
         for borrower in self.borrowers()? {
             views.extend(borrower.own()?);
         }
-        views.retain(|base| base.view.is_some());
+        views.retain(|base| base.view.is_some() || base.parent.is_some());
         Ok(views)
     }
 
@@ -228,12 +229,13 @@ impl Bases {
     }
 }
 
-/// Returns [`Error::InUse`] if one of `views` shows the base. The name decides: the same directory
-/// may be seen through several mounts.
+/// Returns [`Error::InUse`] if one of `views` shows the base, or lies over it. The name decides:
+/// the same directory may be seen through several mounts.
 fn refuse_shown(base: &Base, views: &[Base]) -> Result<(), Error> {
     let is_shown = |view: &&Base| {
-        let of = view.view.as_ref().and_then(|view| view.of.parent()?.file_name());
-        of.is_some_and(|name| *name == *base.name) && view.dir != base.dir
+        let shown = view.view.as_ref().and_then(|view| view.of.parent());
+        let below = shown.into_iter().chain(view.parent.as_deref()).filter_map(Path::file_name);
+        below.into_iter().any(|name| *name == *base.name) && view.dir != base.dir
     };
     match views.iter().find(is_shown) {
         Some(view) => Err(Error::InUse { name: base.name.clone(), by: view.dir.clone() }),

@@ -42,7 +42,25 @@ pub(super) struct Stored {
     pub(super) view: Option<View>,
     /// See [`Base::pending`].
     pub(super) pending: Option<Boot>,
+    pub(super) structure: Structure,
 }
+
+/// The parts of a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Structure {
+    /// All files of the tree.
+    Whole,
+    /// The files in which the tree differs from that of another base. The link [`PARENT`] leads to
+    /// it.
+    Difference,
+}
+
+/// The symbolic link in the directory of a difference that leads to the base below it.
+pub(crate) const PARENT: &str = "parent";
+
+/// Follows the kind in the record of a difference. An older version of sapwood knows no such kind,
+/// and so refuses to show a difference as if it were the whole tree.
+const DIFFERENCE: &str = "-difference";
 
 impl Stored {
     /// Writes the record of the base at `dir`, and syncs it before it takes its name.
@@ -73,7 +91,8 @@ impl Stored {
         let mut add = |key: &str, value: BString| {
             edits.push(Edit::Add { key: format!("{SECTION}.{key}").into(), value });
         };
-        add("kind", self.kind.name().into());
+        let suffix = if self.structure == Structure::Difference { DIFFERENCE } else { "" };
+        add("kind", [self.kind.name(), suffix].concat().into());
         add("tree", self.tree.to_string().into());
         add("index", self.shared_index.to_string().into());
         self.devices.iter().for_each(|device| add("device", device.as_os_str().as_bytes().into()));
@@ -117,10 +136,14 @@ impl Stored {
         let devices = pairs.iter().filter(|(key, _)| *key == format!("{SECTION}.device"));
         let number = |key: &str| one(key)?.to_str().ok()?.parse().ok();
         let owner = number("uid").zip(number("gid"));
+        let kind = one("kind").ok_or_else(|| damaged("it names no kind"))?;
+        let (kind, structure) = match kind.strip_suffix(DIFFERENCE.as_bytes()) {
+            Some(kind) => (kind, Structure::Difference),
+            None => (kind.as_bytes(), Structure::Whole),
+        };
         Ok(Some(Stored {
-            kind: one("kind")
-                .and_then(|name| Kind::from_name(name))
-                .ok_or_else(|| damaged("it names no known kind"))?,
+            kind: Kind::from_name(kind).ok_or_else(|| damaged("it names no known kind"))?,
+            structure,
             tree: oid("tree").ok_or_else(|| damaged("it names no tree"))?,
             shared_index: oid("index").ok_or_else(|| damaged("it names no index"))?,
             devices: devices.map(|(_, value)| PathBuf::from(sys::os_str(value))).collect(),
@@ -175,6 +198,16 @@ impl Base {
             false => Err(Error::Missing { dir: self.dir.clone(), name: self.name.clone() }),
         }
     }
+}
+
+/// Returns the directory of the base below the difference in the directory `dir`. Returns `None`
+/// for a base that is no difference.
+pub(crate) fn parent_of(dir: &Path) -> std::io::Result<Option<PathBuf>> {
+    let target = by_path::read_link(&dir.join(PARENT))?;
+    Ok(target.map(|target| match target.strip_prefix("..") {
+        Ok(name) => dir.with_file_name(name),
+        Err(_) => target,
+    }))
 }
 
 impl Bases {
@@ -240,6 +273,18 @@ impl Bases {
         let dir = self.dir.join(name);
         let Some(stored) = Stored::read(&dir)? else { return Ok(None) };
         let devices = stored.devices.iter().map(|device| self.dir.join(device)).collect();
+        let parent = match stored.structure {
+            Structure::Whole => None,
+            Structure::Difference => {
+                let parent = parent_of(&dir).map_err(|source| Error::Io {
+                    action: "read",
+                    path: dir.join(PARENT),
+                    source,
+                })?;
+                let what = || "it has no link to the base below it".to_owned();
+                Some(parent.ok_or_else(|| Error::Damaged { path: dir.clone(), what: what() })?)
+            }
+        };
         Ok(Some(Base {
             name: name.to_owned(),
             kind: stored.kind,
@@ -250,6 +295,7 @@ impl Bases {
             owner: stored.owner,
             view: stored.view,
             pending: stored.pending,
+            parent,
             dir,
         }))
     }

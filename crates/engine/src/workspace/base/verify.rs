@@ -17,7 +17,7 @@ use format::{
 use repo::{Repository, convert::Converter, objects::Kind as ObjectKind};
 use sys::{Dir, File, FileType, by_path};
 
-use super::{Base, Error, Kind, blobs::BLOCK_BITS, contents::name_of, tree};
+use super::{Base, Error, Kind, blobs::BLOCK_BITS, contents::name_of, image, tree};
 use crate::{crew::parallel, look::protect};
 
 /// A path that differs from its tree.
@@ -51,8 +51,8 @@ enum Source {
     Empty,
     /// A directory of a submodule.
     Directory,
-    /// On disk, below the base's directory `files`.
-    Disk,
+    /// On disk, in the layer with this number.
+    Disk(usize),
 }
 
 /// The result for one entry.
@@ -65,7 +65,8 @@ enum Answer {
 impl Base {
     /// Verifies the base. `repo` provides the objects for files with converted contents.
     pub fn verify(&self, repo: Option<&Repository>, workers: usize) -> Result<Verified, Error> {
-        let index = self.load_index()?;
+        let options = store::index::ReadOptions { verify: true, ..store::index::ReadOptions::default() };
+        let index = self.load_index(&options)?;
         let mut verified = Verified { files: index.len(), ..Verified::default() };
         let mut flaw = |path: &BStr, what: &str| {
             verified.flaws.push(Flaw { path: path.into(), what: what.to_owned() });
@@ -82,8 +83,8 @@ impl Base {
             sources: &sources,
             devices: self.open_devices()?,
             files: match self.kind {
-                Kind::Image => None,
-                Kind::Directory => Some(Dir::open(&self.bytes()).map_err(io("open", &self.bytes()))?),
+                Kind::Image => Vec::new(),
+                Kind::Directory => self.open_bytes()?,
             },
             converter: repo.map(|repo| Converter::for_tree(repo, &index)).transpose()?,
             repo,
@@ -119,16 +120,25 @@ impl Base {
         Ok(index.len() == wanted.len() && (0..index.len()).all(is_same))
     }
 
-    /// Loads the index of the base. All entries are in its shared half.
-    pub(super) fn load_index(&self) -> Result<Index, Error> {
-        let path = self.shared_index();
-        let options = store::index::ReadOptions { verify: true, ..store::index::ReadOptions::default() };
-        store::index::load(&path, self.tree.kind(), &options)
-            .map_err(|error| Error::Damaged { path, what: error.to_string() })
+    /// Loads the entries of the index. All entries of a whole base are in the shared half.
+    pub fn load_index(&self, options: &store::index::ReadOptions) -> Result<Index, Error> {
+        let (rest, shared, hash) = (self.rest_of_index(), self.shared_index(), self.tree.kind());
+        let loaded = match self.parent {
+            Some(_) => store::index::load_over(&rest, &shared, hash, options),
+            None => store::index::load(&shared, hash, options),
+        };
+        loaded.map_err(|error| Error::Damaged { path: rest, what: error.to_string() })
     }
 
     fn open_devices(&self) -> Result<Vec<File>, Error> {
-        self.devices.iter().map(|path| by_path::open(path).map_err(io("open", path))).collect()
+        self.all_devices()?.iter().map(|path| by_path::open(path).map_err(io("open", path))).collect()
+    }
+
+    /// Opens the directories with the bytes of the files, from top to bottom.
+    fn open_bytes(&self) -> Result<Vec<Dir>, Error> {
+        let below = self.load_parent()?.map(|parent| parent.bytes());
+        let all = [self.bytes()].into_iter().chain(below);
+        all.map(|dir| Dir::open(&dir).map_err(io("open", &dir))).collect()
     }
 
     /// Finds the location of each entry's bytes, and compares the image with the index.
@@ -137,14 +147,9 @@ impl Base {
         index: &Index,
         flaw: &mut dyn FnMut(&BStr, &str),
     ) -> Result<Vec<Option<Source>>, Error> {
-        let path = self.image();
-        let damaged = |error: read::Error| Error::Damaged { path: path.clone(), what: error.to_string() };
-        let file = by_path::open(&path).map_err(io("open", &path))?;
-        let map = sys::Map::of(&file).map_err(io("read", &path))?;
-        let image = read::Image::open(&map).map_err(damaged)?;
-        let time = (image.time.0 as u32, image.time.1);
         let mut sources: Vec<Option<Source>> = (0..index.len()).map(|_| None).collect();
-        let walked = image.walk::<read::Error>(&mut |path, inode| {
+        image::walk(self, &mut |path, inode, level| {
+            let time = (level.time.0 as u32, level.time.1);
             let at = index.first_in(0..index.len(), path);
             if at == index.len() || index.path_at(at) != path {
                 let is_above = inode.content == read::Content::Directory
@@ -152,7 +157,7 @@ impl Base {
                 if !is_above {
                     flaw(path, "it is in the image and not in the tree");
                 }
-                return Ok(());
+                return;
             }
             let entry = index.entry(at);
             let stat = &entry.stat;
@@ -166,8 +171,10 @@ impl Base {
                 read::Content::Symlink(target) => Source::Link(target.into()),
                 read::Content::File(None) => Source::Empty,
                 read::Content::File(Some(Place { device, block })) => {
-                    Source::Blob(usize::from(device), u64::from(block) << BLOCK_BITS, inode.size)
+                    let device = level.first_device + usize::from(device);
+                    Source::Blob(device, u64::from(block) << BLOCK_BITS, inode.size)
                 }
+                read::Content::Whiteout => return,
             };
             let is_executable = inode.permissions & 0o100 != 0;
             if matches!(source, Source::Blob(..) | Source::Empty)
@@ -177,9 +184,7 @@ impl Base {
                 flaw(path, "its mode differs");
             }
             sources[at] = Some(source);
-            Ok(())
-        });
-        walked.map_err(damaged)?;
+        })?;
         Ok(sources)
     }
 
@@ -188,15 +193,18 @@ impl Base {
         index: &Index,
         flaw: &mut dyn FnMut(&BStr, &str),
     ) -> Result<Vec<Option<Source>>, Error> {
-        let files = self.files();
-        let root = Dir::open(&files).map_err(io("open", &files))?;
+        let layers = self.layers();
+        let opened = layers.iter().map(|dir| Dir::open(dir).map_err(io("open", dir)));
+        let roots: Vec<Dir> = opened.collect::<Result<_, _>>()?;
         let mut sources = Vec::with_capacity(index.len());
         for entry in index.entries() {
             let path = index.path(entry);
-            let stat = root.stat(path).map_err(io("examine", &files.join(sys::os_str(path))))?;
-            sources.push(match stat {
+            let found =
+                find_in(&roots, path).map_err(io("examine", &self.files().join(sys::os_str(path))))?;
+            sources.push(match found {
                 None => None,
-                Some(stat) => {
+                Some((layer, stat)) => {
+                    let (root, files) = (&roots[layer], &layers[layer]);
                     if entry.mode.is_file() && stat.is_executable() != entry.mode.is_executable() {
                         flaw(path, "its mode differs");
                     }
@@ -205,7 +213,7 @@ impl Base {
                         FileType::Symlink => Source::Link(
                             root.read_link(path).map_err(io("read", &files.join(sys::os_str(path))))?.into(),
                         ),
-                        _ => Source::Disk,
+                        _ => Source::Disk(layer),
                     })
                 }
             });
@@ -219,7 +227,8 @@ struct Job<'j> {
     index: &'j Index,
     sources: &'j [Option<Source>],
     devices: Vec<File>,
-    files: Option<Dir>,
+    /// The directories with the bytes of the files, from top to bottom.
+    files: Vec<Dir>,
     converter: Option<Converter>,
     repo: Option<&'j Repository>,
 }
@@ -264,8 +273,8 @@ impl Job<'_> {
             Source::Link(_) => return flaw("it is a symbolic link"),
             Source::Empty => name_of(b"", hash),
             &Source::Blob(device, offset, size) => self.hash_blob(device, offset, size, state)?,
-            Source::Disk => {
-                let files = self.files.as_ref().expect("only a base with files has such sources");
+            &Source::Disk(layer) => {
+                let files = &self.files[layer];
                 state.buffer.clear();
                 let read = files
                     .open_file(path)
@@ -357,6 +366,24 @@ fn tree_of(index: &Index, range: std::ops::Range<usize>, prefix: usize) -> Optio
     let mut hasher = Hasher::object(index.hash, "tree", content.len() as u64);
     hasher.update(&content);
     hasher.finish().ok()
+}
+
+/// Returns the layer that provides the file at `path`, and its stat data. `layers` are from top to
+/// bottom.
+pub(crate) fn find_in(layers: &[Dir], path: &BStr) -> std::io::Result<Option<(usize, sys::Stat)>> {
+    for (number, layer) in layers.iter().enumerate() {
+        match layer.stat(path)? {
+            Some(stat) if stat.file_type == FileType::Other => return Ok(None),
+            Some(stat) => return Ok(Some((number, stat))),
+            None => {}
+        }
+        for above in path.find_iter("/").map(|end| path[..end].as_bstr()) {
+            if layer.stat(above)?.is_some_and(|stat| stat.file_type != FileType::Directory) {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {

@@ -75,6 +75,7 @@ impl Bases {
         let is_sibling = |base: &Base| {
             base.kind == wanted.kind()
                 && base.view.is_none()
+                && (base.parent.is_none() || base.kind == Kind::Image)
                 && base.contents.as_deref() == Some(wanted.contents())
                 && by_path::may_be_run(&base.files()).is_ok()
         };
@@ -131,8 +132,8 @@ impl Bases {
         staged: &Path,
         options: &AddOptions<'_>,
     ) -> Result<Made, Error> {
-        let index = other.load_whole(staged)?;
-        let mut devices = other.devices.clone();
+        let index = other.load_whole()?;
+        let mut devices = other.all_devices()?;
         for device in &mut devices {
             let inside = device.strip_prefix(&self.dir).map(Path::to_owned);
             let io = |source| Error::Io { action: "examine", path: device.clone(), source };
@@ -165,7 +166,7 @@ fn show(
     let of = by_path::canonical(&other.files());
     let of = of.map_err(|source| Error::Io { action: "examine", path: other.files(), source })?;
     let owner = form.owner(wanted);
-    let mut index = other.load_whole(staged)?;
+    let mut index = other.load_whole()?;
     let files = staged.join("files");
     let io = |action| {
         let path = files.clone();
@@ -235,26 +236,12 @@ impl Base {
         }
     }
 
-    /// Loads the index with its cache-tree. `scratch` is a directory for temporary links.
-    fn load_whole(&self, scratch: &Path) -> Result<Index, Error> {
-        let rest = scratch.join("rest.of");
-        let shared = scratch.join(format!("sharedindex.{}", self.shared_index));
-        for (link, target) in [(&rest, self.rest_of_index()), (&shared, self.shared_index())] {
-            let io = |source| Error::Io { action: "create", path: link.clone(), source };
-            let target = by_path::canonical(&target).map_err(io)?;
-            by_path::symlink(&target, link).map_err(io)?;
-        }
+    /// Loads the index with its cache-tree.
+    fn load_whole(&self) -> Result<Index, Error> {
         let options = store::index::ReadOptions { verify: true, ..store::index::ReadOptions::default() };
-        let loaded = store::index::load(&rest, self.tree.kind(), &options);
-        for link in [rest, shared] {
-            by_path::remove_file(&link).map_err(|source| Error::Io {
-                action: "remove",
-                path: link,
-                source,
-            })?;
-        }
-        let mut index =
-            loaded.map_err(|error| Error::Damaged { path: self.rest_of_index(), what: error.to_string() })?;
+        let rest = self.rest_of_index();
+        let loaded = store::index::load_over(&rest, &self.shared_index(), self.tree.kind(), &options);
+        let mut index = loaded.map_err(|error| Error::Damaged { path: rest, what: error.to_string() })?;
         // It gets a shared half and lists of untracked files of its own.
         index.base = None;
         index.untracked = None;

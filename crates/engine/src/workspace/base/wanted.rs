@@ -32,6 +32,8 @@ pub struct Wanted<'r> {
     kind: Kind,
     owner: Owner,
     sparse: Option<&'r Patterns>,
+    /// All parts of the name after the owner.
+    deciding: Vec<BString>,
     name: String,
     contents: String,
 }
@@ -73,13 +75,26 @@ impl<'r> Wanted<'r> {
         deciding.push("replaced".into());
         deciding.extend(repo.replacements()?.iter().map(|(one, other)| format!("{one} {other}").into()));
         deciding.push(sparse.map_or_else(|| "all".into(), |patterns| patterns.to_file()));
-        let name_with = |owner: &[BString]| {
-            let first = [VERSION.into(), kind.name().into(), tree.to_string().into()];
-            hash_of(first.iter().chain(owner).chain(&deciding).map(|part| part.as_bstr()))
-        };
-        let owner_parts = [owner.uid, owner.gid, owner.umask].map(|number| number.to_string().into());
-        let (name, contents) = (name_with(&owner_parts), name_with(&["any owner".into()]));
-        Ok(Wanted { repo, tree, kind, owner, sparse, name, contents })
+        let (name, contents) = (String::new(), String::new());
+        let wanted = Wanted { repo, tree, kind, owner, sparse, deciding, name, contents };
+        let (name, contents) = (wanted.name_of(tree), wanted.name_with(tree, &["any owner".into()]));
+        Ok(Wanted { name, contents, ..wanted })
+    }
+
+    fn name_with(&self, tree: ObjectId, owner: &[BString]) -> String {
+        let first = [VERSION.into(), self.kind.name().into(), tree.to_string().into()];
+        hash_of(first.iter().chain(owner).chain(&self.deciding).map(|part| part.as_bstr()))
+    }
+
+    /// Returns the name of a base of another tree that is otherwise like this one.
+    pub(super) fn name_of(&self, tree: ObjectId) -> String {
+        let Owner { uid, gid, umask } = self.owner;
+        self.name_with(tree, &[uid, gid, umask].map(|number| number.to_string().into()))
+    }
+
+    /// Returns the name of a base that holds only the differences from another one.
+    pub(super) fn name_of_difference(&self) -> String {
+        hash_of([self.name.as_str(), "difference"].map(BStr::new).into_iter())
     }
 
     /// Returns the name of the base.

@@ -21,7 +21,7 @@ use std::{
 };
 
 use bstr::{BStr, ByteSlice as _};
-use sys::{Dir, FileHandle, Stat, by_path};
+use sys::{Dir, Stat, by_path};
 
 use super::{
     super::{
@@ -31,7 +31,7 @@ use super::{
     compare::{Comparison, Sized, compare, fill},
     mark::Moment,
     notice::{Damage, Finding},
-    origin::{self, Lower, Mark, Origin},
+    origin::{self, Handle, Lower, Mark, Origin},
 };
 
 /// Blocks of file systems are multiples of this size. The kernel writes whole blocks.
@@ -152,7 +152,7 @@ impl Plan {
     /// Returns the origin of each suspect.
     fn origins(&self, suspects: &[Suspect]) -> Result<Vec<Option<Origin>>, Error> {
         let mut origins = Vec::new();
-        let mut wanted: HashSet<FileHandle> = HashSet::new();
+        let mut wanted: HashSet<Handle> = HashSet::new();
         for suspect in suspects {
             let mut at = self.lower.at(suspect.line.path.as_bstr())?;
             if let Some(origin) = &at
@@ -168,7 +168,7 @@ impl Plan {
         if wanted.is_empty() {
             return Ok(origins);
         }
-        let found: HashMap<FileHandle, Origin> = self.lower.find(wanted)?;
+        let found: HashMap<Handle, Origin> = self.lower.find(wanted)?;
         for (suspect, origin) in suspects.iter().zip(&mut origins) {
             if let (None, Mark::Handle(handle)) = (&origin, &suspect.mark) {
                 *origin = found.get(handle).cloned();

@@ -80,16 +80,16 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Returns the upper layer in the form in which a status lists it.
 fn layer(layers: &Layers, form: Form) -> Layer {
-    let files = layers.base.files();
+    let files = layers.base.layers();
     Layer {
         upper: layers.site.upper.clone(),
         state: layers.site.state.clone(),
         base: layers.base.name.clone(),
         base_record: None,
         base_changed: None,
-        lower: layers.frozen.iter().chain([&files]).cloned().collect(),
+        lower: layers.frozen.iter().chain(&files).cloned().collect(),
         dir: layers.site.top.clone(),
-        base_files: Some(files),
+        base_files: files,
         form,
         rules: String::new(),
     }

@@ -24,6 +24,7 @@ use sys::{Dir, FileType, by_path};
 
 use super::{
     backend::{Backend, changed, fuse},
+    base::parent_of,
     record::Workspace,
     session,
 };
@@ -88,8 +89,8 @@ pub struct Layer {
     pub state: PathBuf,
     /// The name of the base.
     pub base: String,
-    /// The files of the base.
-    pub base_files: Option<PathBuf>,
+    /// The directories that show the files of the base, from top to bottom.
+    pub base_files: Vec<PathBuf>,
     /// The record of the base, which exists as long as the base does.
     pub base_record: Option<PathBuf>,
     /// The file that exists if the last mount found the base changed.
@@ -119,7 +120,9 @@ impl Layer {
         let record = &workspace.record;
         let base = record.base.as_ref();
         let base_dir = base.map(|base| base.dir.join(&base.name));
-        let base_files = base_dir.as_ref().map(|dir| dir.join("files"));
+        // A link that cannot be read shows as a mount of other layers.
+        let parent = base_dir.as_ref().and_then(|dir| parent_of(dir).ok().flatten());
+        let base_files: Vec<PathBuf> = base_dir.iter().chain(&parent).map(|dir| dir.join("files")).collect();
         // The lower layers are compared with the mount table, which has the path outside of a
         // session.
         let lower = record.layers.iter().chain(&base_files).cloned().collect();
@@ -133,7 +136,7 @@ impl Layer {
             base_changed: (record.backend != Backend::Image).then(|| changed::place(&workspace.state)),
             lower,
             dir: record.dir.clone(),
-            base_files: base_files.map(seen),
+            base_files: base_files.into_iter().map(seen).collect(),
             form,
             rules: String::new(),
         })
@@ -308,14 +311,14 @@ impl MonitorToken {
 impl Layer {
     /// Returns the frozen layers, from top to bottom.
     fn frozen(&self) -> &[PathBuf] {
-        let base = usize::from(self.base_files.is_some());
-        &self.lower[..self.lower.len().saturating_sub(base)]
+        &self.lower[..self.lower.len().saturating_sub(self.base_files.len())]
     }
 
-    /// Returns true if the base contains a path.
+    /// Returns true if the base contains a path. A path that a difference hides may count as
+    /// contained.
     fn is_in_base(&self, path: &BStr) -> bool {
-        let Some(files) = &self.base_files else { return false };
-        matches!(by_path::stat(&files.join(sys::os_str(path))), Ok(Some(_)))
+        let has = |files: &PathBuf| matches!(by_path::stat(&files.join(sys::os_str(path))), Ok(Some(_)));
+        self.base_files.iter().any(has)
     }
 
     /// Stores a list and returns its token. If storing fails, the old token is returned, so that

@@ -18,7 +18,7 @@ fn layer(dir: &Path, form: Form) -> Layer {
         upper,
         state: dir.join("state"),
         base: "base".into(),
-        base_files: None,
+        base_files: Vec::new(),
         base_record: None,
         base_changed: None,
         lower: Vec::new(),
@@ -116,7 +116,7 @@ fn lists_the_marks_of_unionfs() {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let base = dir.path().join("base");
         let layer = Layer {
-            base_files: Some(base.clone()),
+            base_files: vec![base.clone()],
             lower: vec![base.clone()],
             ..layer(dir.path(), Form::UnionFs)
         };

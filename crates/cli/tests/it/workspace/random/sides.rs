@@ -135,6 +135,9 @@ pub(super) struct Pair<'a> {
     _bases: tempfile::TempDir,
 }
 
+/// A directory that no commit and no edit changes.
+pub(super) const FILLER: &str = "filler";
+
 /// The commits that steps switch to.
 pub(super) const COMMITS: [&str; 8] = ["c0", "c1", "c2", "c3", "c4", "side", "wide", "main"];
 
@@ -148,6 +151,10 @@ fn begin(repo: &Repo<'_>) {
         ["a", "b", "c", "x y", "é", "d/a", "d/b", "d/d/a", "d/d/b", "e/a", "e/f/a", "e/f/b", "g/h/i/a"]
     {
         repo.write(name, format!("1 {name}\n"));
+    }
+    // With them the commits are near to each other, and workspaces use differences.
+    for number in 0..64 {
+        repo.write(format!("{FILLER}/{number}"), format!("{number}\n"));
     }
     for name in ["long", "d/long", "e/f/long"] {
         repo.write(name, (1..30).map(|line| format!("line {line} of {name}\n")).collect::<String>());
@@ -208,6 +215,10 @@ impl<'a> Pair<'a> {
             match kind.backend() {
                 None => drop(repo.git(&["worktree", "add", "-q", "-b", "work", "../w", "c2"])),
                 Some(backend) => {
+                    if kind.rebases() {
+                        let add = ["workspace", "base", "add", "-q", "--backend", backend, "c1"];
+                        assert_eq!(repo.run(SAPWOOD.as_ref(), &add).code, 0);
+                    }
                     let create = ["workspace", "create", "-q", "--backend", backend, "--dir", "../w"];
                     let run = repo.run(SAPWOOD.as_ref(), &[&create[..], &["-b", "work", "w", "c2"]].concat());
                     assert_eq!(run.code, 0, "{}", run.stderr);

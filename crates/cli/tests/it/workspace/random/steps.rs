@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     kept::Untracked,
-    sides::{COMMITS, Pair, Ran, Side},
+    sides::{COMMITS, FILLER, Pair, Ran, Side},
 };
 use crate::random::Random;
 
@@ -78,6 +78,9 @@ fn view(side: &Side<'_>) -> View {
     let mut found = View::default();
     for (path, (mode, _)) in super::verifier::files(side) {
         let path = path.to_string();
+        if path.starts_with(FILLER) {
+            continue;
+        }
         if mode & 0o170_000 == 0o040_000 { found.dirs.push(path) } else { found.files.push(path) }
     }
     found

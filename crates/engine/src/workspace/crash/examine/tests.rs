@@ -38,6 +38,7 @@ impl Place {
             owner: None,
             view: None,
             pending: None,
+            parent: None,
         };
         let site = Site { upper: at("upper"), work: at("work"), top: at("top"), state: at("state") };
         let layers = Layers { base, frozen: Vec::new(), site, durability: Durability::Volatile };
