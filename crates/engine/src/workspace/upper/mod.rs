@@ -212,7 +212,8 @@ pub fn respond(
             changes: Changes::Unknown,
         });
     };
-    let lower: Vec<Dir> = layer.lower.iter().filter_map(|dir| Dir::open(dir).ok()).collect();
+    let lower = layer.frozen().iter().chain(&layer.base_files);
+    let lower: Vec<Dir> = lower.filter_map(|dir| Dir::open(dir).ok()).collect();
     let shown = compare::Shown { worktree, lower: &lower };
     let mut changes = compare::changed(&before, &now, shown);
     if let (Ok(paths), Listed::No) = (&mut changes, previous.listed) {
