@@ -22,11 +22,20 @@ pub enum Error {
 /// Applies all `edits` to the file at `path`, or none of them. A missing file counts as an empty
 /// one. The file keeps its permissions. For a symbolic link, replaces the file that it points to.
 pub fn edit(path: &Path, edits: &[Edit], options: &LockOptions, fsync: &Fsync) -> Result<(), Error> {
-    rewrite(path, options, fsync, |before| {
-        format::config::edit(&before.unwrap_or_default(), edits).map_err(|error| match error {
-            format::config::Error::Syntax { line } => Error::Syntax { path: path.to_owned(), line },
-            other => Error::Key(other),
-        })
+    rewrite(path, options, fsync, |before| edited(path, before, edits))
+}
+
+/// Like [`edit`], but the file is synced before it replaces the old one. Git never syncs a
+/// configuration file, and a power cut may leave zeros in its place.
+pub fn edit_durably(path: &Path, edits: &[Edit], options: &LockOptions, fsync: &Fsync) -> Result<(), Error> {
+    let (fsync, all) = (Fsync { components: Components::all(), ..*fsync }, Components::all());
+    replace(path, options, &fsync, all, |before| edited(path, before, edits))
+}
+
+fn edited(path: &Path, before: Option<Vec<u8>>, edits: &[Edit]) -> Result<Vec<u8>, Error> {
+    format::config::edit(&before.unwrap_or_default(), edits).map_err(|error| match error {
+        format::config::Error::Syntax { line } => Error::Syntax { path: path.to_owned(), line },
+        other => Error::Key(other),
     })
 }
 
@@ -39,13 +48,23 @@ pub fn rewrite<E: From<crate::Error>>(
     fsync: &Fsync,
     change: impl FnOnce(Option<Vec<u8>>) -> Result<Vec<u8>, E>,
 ) -> Result<(), E> {
+    replace(path, options, fsync, Components::empty(), change)
+}
+
+fn replace<E: From<crate::Error>>(
+    path: &Path,
+    options: &LockOptions,
+    fsync: &Fsync,
+    component: Components,
+    change: impl FnOnce(Option<Vec<u8>>) -> Result<Vec<u8>, E>,
+) -> Result<(), E> {
     refuse_device(path)?;
     let mut lock = Lock::take(path, options)?;
     let io = |source| crate::Error::Io { what: "read", path: path.to_owned(), source };
     let after = change(by_path::read(lock.path()).map_err(io)?)?;
     lock.keep_mode()?;
     lock.write(&after)?;
-    Ok(lock.commit_synced(fsync, Components::empty())?)
+    Ok(lock.commit_synced(fsync, component)?)
 }
 
 /// Returns an error for a device, FIFO or socket. Git replaces it by a file: a user of a container,

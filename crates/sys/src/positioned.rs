@@ -35,7 +35,7 @@ pub fn data_ranges(file: &File, size: u64) -> io::Result<Vec<Range<u64>>> {
         let start = match retried(Phase::Other, || rustix::fs::seek(file, SeekFrom::Data(offset))) {
             // No data are left.
             Err(Errno::NXIO) => break,
-            Err(Errno::INVAL) => return Ok([(0..size)].into()),
+            Err(Errno::INVAL) => return Ok(std::iter::once(0..size).collect()),
             found => found?,
         };
         let end = retried(Phase::Other, || rustix::fs::seek(file, SeekFrom::Hole(start)))?;

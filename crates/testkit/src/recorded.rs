@@ -70,7 +70,7 @@ impl RecordedDisk {
         let served = Served { file, events: Arc::clone(&events) };
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("recorded".into())];
-        let session = match Session::new(served, &at("fuse"), &config).and_then(Session::spawn) {
+        let session = match Session::new(served, at("fuse"), &config).and_then(Session::spawn) {
             Ok(session) => session,
             Err(error) => {
                 println!("skipped: no FUSE here: {error}");

@@ -14,7 +14,8 @@ pub(crate) fn begin(repo: &Repository, settings: &Settings) -> Result<(), Failur
     }
     let common = repo.common_dir().join("config");
     let edit = |path: &std::path::Path, edits: &[Edit]| {
-        store::config::edit(path, edits, &settings.config_locks, &settings.fsync)
+        // A power cut must not leave a repository that no program can open.
+        store::config::edit_durably(path, edits, &settings.config_locks, &settings.fsync)
     };
     edit(&common, &[Edit::Set { key: "extensions.worktreeConfig".into(), value: "true".into() }])?;
     for key in ["core.bare", "core.worktree"] {

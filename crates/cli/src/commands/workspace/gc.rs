@@ -19,7 +19,7 @@ use engine::{
     workspace::{
         backend::Backend,
         base::Bases,
-        frozen, orphans,
+        crash, frozen, orphans,
         record::{self, BaseRef, LOCK_REASON, Workspace},
     },
     worktree::admin,
@@ -331,8 +331,9 @@ fn is_torn(context: &Context<'_>, workspace: &Workspace) -> bool {
     if maker.is_some_and(|(pid, _)| is_another(pid) && sys::is_running(pid) == Some(true)) {
         return false;
     }
-    let is_missing = |path: &Path| !matches!(by_path::stat(path), Ok(Some(stat)) if stat.size > 0);
-    if ["HEAD", "commondir"].iter().any(|name| is_missing(&admin.join(name))) {
+    let is_missing = |path: &Path| matches!(by_path::stat(path), Ok(None)) || crash::is_torn(path);
+    let are_missing = ["HEAD", "commondir", "gitdir"].iter().any(|name| is_missing(&admin.join(name)));
+    if are_missing || crash::is_torn(&admin.join("config.worktree")) {
         return true;
     }
     // With a base that a crash took, the index is made again.

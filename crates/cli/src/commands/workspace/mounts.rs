@@ -12,11 +12,11 @@ use bstr::BString;
 use engine::workspace::{
     backend::{self, Backend, Busy, Layers, Mounted, Process, Programs, Site, holder, image},
     base::Bases,
-    crash::Notice,
+    crash::{Notice, is_torn},
     record::{self, Activity, Durability, Workspace},
 };
 use repo::{Repository, Trust};
-use sys::{FileType, by_path};
+use sys::by_path;
 
 use super::{context, crash, durable, maker, submodules};
 use crate::{
@@ -96,10 +96,6 @@ pub(super) fn mount(run: &Invocation, repo: &Repository, workspace: &Workspace) 
 
 fn is_empty(dir: &Path) -> bool {
     by_path::list(dir).is_ok_and(|names| names.is_empty())
-}
-
-fn is_torn(file: &Path) -> bool {
-    matches!(by_path::stat(file), Ok(Some(stat)) if stat.file_type == FileType::File && stat.size == 0)
 }
 
 /// Tells the user how to see the files of a workspace that not every process sees.

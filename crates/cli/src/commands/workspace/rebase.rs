@@ -108,7 +108,8 @@ impl Goal {
             Failure::fatal(text!("'", workspace.name.as_bytes(), "' has lost its administrative directory"))
         })?;
         let repo = open_worktree(context.run, &worktree)?;
-        let settings = Settings::read(context.run, &repo)?;
+        // A crash after the rebase must not take the index: the files are those of the new base.
+        let settings = Settings::read(context.run, &repo)?.for_recording();
         let oid = repo
             .rev_parse(name)
             .map_err(|error| Failure::of_name(error, Failure::Fatal(text!("invalid reference: ", name))))?;
@@ -405,7 +406,7 @@ pub(super) fn recover_in(
     let moved = rebase::carry_out(workspace, &journal, &admin, namespace(workspace), fsync)?;
     ["index", "HEAD"].iter().for_each(|name| record::clear_stale_lock(&admin.join(name)));
     let repo = open_admin(worktree_context.run, admin, worktree.path)?;
-    let settings = Settings::read(worktree_context.run, &repo)?;
+    let settings = Settings::read(worktree_context.run, &repo)?.for_recording();
     move_head(&repo, &settings, &journal)?;
     conclude(worktree_context, &moved)?;
     console::eprint_line(text!("Completed the rebase of workspace '", workspace.name.as_bytes(), "'"));

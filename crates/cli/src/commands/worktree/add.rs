@@ -380,7 +380,12 @@ impl Add<'_> {
         };
         let from = upstream::Start::find(repo, start, track)?;
         let commit = self.commit(start)?.expect("it was looked up before");
-        switch::create_branch(&settings.refs(repo)?, full.as_bstr(), commit, start, exists)?;
+        let mut refs = settings.refs(repo)?;
+        if self.maker.is_some() {
+            // An interrupted creation must not leave a branch that no program can read.
+            refs.fsync = refs.fsync.for_recording();
+        }
+        switch::create_branch(&refs, full.as_bstr(), commit, start, exists)?;
         upstream::set(repo, settings, branch, from, track, self.request.quiet)
     }
 

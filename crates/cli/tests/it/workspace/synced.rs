@@ -19,7 +19,8 @@ fn state(place: &Place, name: &str) -> PathBuf {
     place.repo().join(".git/sapwood/workspaces").join(name)
 }
 
-/// Ends all mounts as a crash does, and empties a file of the upper layer that the disk had not got.
+/// Ends all mounts as a crash does, and empties a file of the upper layer that the disk had not
+/// got.
 fn crash(place: &Place, name: &str, torn: &str) {
     let upper = state(place, name).join("upper").join(torn);
     place.reboot();

@@ -310,8 +310,9 @@ impl Evidence {
 pub(super) fn restore_link(site: &Site) -> Result<(), Error> {
     use std::{io::Write as _, os::unix::ffi::OsStrExt as _};
     let path = site.upper.join(".git");
-    let has_content = |stat: Option<Stat>| stat.is_some_and(|stat| stat.size > 0);
-    if has_content(by_path::stat(&path).map_err(Error::io("examine", &path))?) {
+    let is_there = by_path::stat(&path).map_err(Error::io("examine", &path))?.is_some();
+    let has_upper = || matches!(by_path::stat(&site.upper), Ok(Some(_)));
+    if (is_there && !super::is_torn(&path)) || !has_upper() {
         return Ok(());
     }
     let Some(admin) = administrative(&site.state) else { return Ok(()) };

@@ -43,6 +43,8 @@ use crate::stash;
 /// Repairs the upper layer if the machine stopped while the workspace was mounted. The base is
 /// visible at its place, and the workspace is not mounted.
 pub(super) fn recover(layers: &Layers, form: Form) -> Result<(), Error> {
+    // The creation may have ended before the first mount.
+    examine::restore_link(&layers.site)?;
     if !mark::is_of_crash(&layers.site)? {
         return Ok(());
     }
@@ -58,7 +60,6 @@ pub(super) fn recover(layers: &Layers, form: Form) -> Result<(), Error> {
     let plan = examine::plan(layers, &layer, since)?;
     Notice::add(&layers.site.state, plan.findings())?;
     plan.carry_out()?;
-    examine::restore_link(&layers.site)?;
     // A snapshot could hide a repaired file from a status.
     let snapshots = layers.site.state.join("snapshots");
     match by_path::remove_dir_all(&snapshots) {
@@ -77,6 +78,21 @@ pub(super) fn recover(layers: &Layers, form: Form) -> Result<(), Error> {
 
 /// The maximum granularity of file times.
 const TICK: Duration = Duration::from_millis(20);
+
+/// Returns true for a file that was not written to the disk before a crash: the file system shows
+/// it empty, or with zeros. It is a text, or another file whose first byte is not zero.
+pub fn is_torn(path: &Path) -> bool {
+    let is_file = |stat: sys::Stat| stat.file_type == sys::FileType::File;
+    if !by_path::stat(path).ok().flatten().is_some_and(is_file) {
+        return false;
+    }
+    let mut first = [0];
+    let read = by_path::open(path).and_then(|file| file.read_exact_at(&mut first, 0));
+    match read {
+        Ok(()) => first == [0],
+        Err(error) => error.kind() == std::io::ErrorKind::UnexpectedEof,
+    }
+}
 
 /// Returns the upper layer in the form in which a status lists it.
 fn layer(layers: &Layers, form: Form) -> Layer {

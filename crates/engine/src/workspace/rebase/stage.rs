@@ -131,6 +131,15 @@ impl<'a> Staged<'a> {
 
     /// Writes the journal. From here on, the rebase can only be completed.
     pub fn commit(self, head: Head, message: BString, fsync: &Fsync) -> Result<Journal, Error> {
+        // The copies and the index were not synced one by one.
+        let (upper, index) = (journal::new_upper(self.workspace), journal::directory(self.workspace));
+        let sync =
+            |dir: &Path| sys::mount::sync_file_system(dir).map_err(|source| Error::io("sync", dir, source));
+        sync(&upper)?;
+        let device = |dir: &Path| by_path::stat(dir).ok().flatten().map(|stat| stat.dev);
+        if device(&upper) != device(&index) {
+            sync(&index)?;
+        }
         let journal = Journal { base: self.base, head, message, moves: self.layout.moves };
         journal.write(self.workspace, fsync)?;
         Ok(journal)

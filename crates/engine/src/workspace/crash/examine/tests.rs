@@ -237,6 +237,9 @@ fn the_link_to_the_repository_is_written_again() {
     restore_link(&site).expect("written");
     let expected = format!("gitdir: {}\n", admin.display());
     assert_eq!(fs::read_to_string(upper.join(".git")).expect("read"), expected);
+    fs::write(upper.join(".git"), [0; 40]).expect("torn");
+    restore_link(&site).expect("written");
+    assert_eq!(fs::read_to_string(upper.join(".git")).expect("read"), expected);
     fs::write(upper.join(".git"), "gitdir: ../elsewhere\n").expect("written");
     restore_link(&site).expect("nothing to do");
     assert_eq!(fs::read(upper.join(".git")).expect("read"), b"gitdir: ../elsewhere\n");
