@@ -27,6 +27,7 @@ use super::{
     list::{Below, Kind, Line, List, Time},
     scan::is_gone,
 };
+use crate::workspace::base::find_in;
 
 /// The reason why the changed paths cannot be listed.
 #[derive(Debug)]
@@ -149,12 +150,10 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Returns true if a lower layer has a directory at this path.
+    /// Returns true if the lower layers show a directory at this path.
     fn is_lower_directory(&self, path: &BStr) -> bool {
-        self.shown.lower.iter().any(|lower| {
-            let stat = lower.stat(path).ok().flatten();
-            stat.is_some_and(|stat| stat.file_type == FileType::Directory)
-        })
+        let found = find_in(self.shown.lower, path).ok().flatten();
+        found.is_some_and(|(_, stat)| stat.file_type == FileType::Directory)
     }
 
     /// Reports everything at a mount point: no list tells what changed below it, or what another
