@@ -38,7 +38,7 @@ fn project(sandbox: &Sandbox) -> (Repo<'_>, Repository) {
             );
         }
         repo.write("changed", format!("{commit}\n"));
-        repo.symlink("changed", &format!("link{commit}"));
+        repo.symlink("changed", format!("link{commit}"));
         repo.commit("more");
     }
     let options = OpenOptions { cwd: repo.path.clone(), ..OpenOptions::default() };
@@ -264,7 +264,7 @@ const CHANGES: [Operation; 9] = [
 #[test]
 fn no_power_cut_makes_a_torn_base_usable() {
     if usable().is_err() {
-        println!("skipped: no FUSE");
+        eprintln!("skipped: no FUSE");
         return;
     }
     let sandbox = Sandbox::new();

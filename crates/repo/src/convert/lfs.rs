@@ -37,7 +37,7 @@ impl Store {
         let selects =
             ["lfs.fetchinclude", "lfs.fetchexclude"].iter().any(|key| repo.config_str(key).is_some())
                 || repo.env().is_set("GIT_LFS_SKIP_SMUDGE")
-                || index.files_named(FILE).into_iter().next().is_some()
+                || index.files_named(FILE).next().is_some()
                 || of_worktree();
         if selects {
             return Ok(None);
