@@ -25,6 +25,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("a_crash_damages_nothing_on_an_image", || damage(Backend::Image)),
     ("a_crash_damages_nothing_in_a_user_namespace", || damage(Backend::OverlayUser)),
     ("a_workspace_of_an_older_version_survives_a_crash", a_workspace_of_an_older_version_survives_a_crash),
+    ("the_newer_layer_is_whole_after_a_crash", the_newer_layer_is_whole_after_a_crash),
     ("a_clean_restart_changes_nothing", a_clean_restart_changes_nothing),
 ];
 
@@ -200,6 +201,30 @@ fn a_workspace_of_an_older_version_survives_a_crash() {
     fs::remove_file(place.layers.site.state.join("mounted")).expect("removed");
     fs::write(place.layers.site.upper.with_file_name("unsynced"), "").expect("torn");
     run(&place, Backend::Overlay, "true");
+}
+
+/// The layer holds files of the base that nobody wrote in the workspace. Their times say that they
+/// are newer than a build.
+fn the_newer_layer_is_whole_after_a_crash() {
+    need_root!();
+    let mut place = place(Backend::Overlay);
+    let newer = place.layers.site.upper.with_file_name("newer");
+    fs::create_dir(&newer).expect("made");
+    for name in ["whole", "replaced"] {
+        fs::write(newer.join(name), content()).expect("written");
+    }
+    let times = ["whole", "replaced"].map(|name| fs::metadata(newer.join(name)).expect(name).modified().ok());
+    place.layers.frozen.insert(0, newer.clone());
+    run(&place, Backend::Overlay, "true");
+    crash(&place, Backend::Overlay);
+    let torn = fs::File::options().write(true).open(newer.join("whole")).expect("opened");
+    torn.set_len(0).and_then(|()| torn.set_modified(times[0].expect("known"))).expect("torn");
+    run(&place, Backend::Overlay, "true");
+    for (name, time) in ["whole", "replaced"].into_iter().zip(times) {
+        assert!(fs::read(place.top(name)).expect(name) == content(), "{name}");
+        assert_eq!(fs::metadata(place.top(name)).expect(name).modified().ok(), time, "{name}");
+    }
+    assert!(!newer.with_file_name("newer.whole").exists());
 }
 
 /// Nothing is lost, and the user has shortened files in each way.

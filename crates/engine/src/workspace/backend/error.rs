@@ -44,6 +44,9 @@ pub enum Error {
     OtherBase { path: PathBuf, image: PathBuf },
     #[error("'{}' is no EROFS image", .image.display())]
     NotAnImage { image: PathBuf },
+    /// A layer was damaged in a crash, and could not be written again.
+    #[error(transparent)]
+    Newer(Box<crate::workspace::newer::Error>),
     #[error("'{}' is in use by {}", .path.display(), list(.processes))]
     Busy { path: PathBuf, processes: Vec<Process> },
     /// Something is mounted inside the workspace.
@@ -162,6 +165,7 @@ impl Error {
             | Error::Io { .. }
             | Error::Mount { .. }
             | Error::Start { .. }
+            | Error::Newer(_)
             | Error::Upper(_)
             | Error::Base(_) => {
                 return None;

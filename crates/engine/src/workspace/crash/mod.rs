@@ -35,6 +35,7 @@ pub use notice::{Damage, Finding, Notice};
 
 use super::{
     backend::{Backend, Error, Layers},
+    newer,
     record::{self, Workspace},
     upper::{Form, Layer},
 };
@@ -45,6 +46,10 @@ use crate::stash;
 pub(super) fn recover(layers: &Layers, form: Form) -> Result<(), Error> {
     // The creation may have ended before the first mount.
     examine::restore_link(&layers.site)?;
+    let newer = layers.site.upper.with_file_name("newer");
+    if layers.frozen.contains(&newer) {
+        newer::restore(&layers.base, &newer).map_err(|source| Error::Newer(Box::new(source)))?;
+    }
     if !mark::is_of_crash(&layers.site)? {
         return Ok(());
     }
