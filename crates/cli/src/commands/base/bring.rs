@@ -19,7 +19,7 @@ use sys::by_path;
 
 use super::{display::Display, signature::Signers, site};
 use crate::{
-    commands::workspace::{contents, maker::build_base},
+    commands::workspace::{build::build_base, contents},
     session::{invocation::Invocation, settings::Settings},
     term::{console, failure::Failure},
 };

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     commands::workspace::{
+        build::{self, add_base},
         context::print_json,
-        maker::{self, add_base},
     },
     session::invocation::Invocation,
     term::{
@@ -132,7 +132,7 @@ pub(super) fn push(
         // The directory may belong to another user, who then gets no base, only verified files.
         match Bases::trusted(&dir.join("bases"), repo.trust()) {
             Ok(bases) => {
-                let (visible, persist) = (maker::shows(request.progress, quiet), Persist::Now);
+                let (visible, persist) = (build::shows(request.progress, quiet), Persist::Now);
                 add_base(run, repo, settings, &bases, commit, Kind::Image, None, visible, persist)?;
             }
             Err(error) => console::warning(format!("{error}\nUntil then no base is added there")),

@@ -10,8 +10,8 @@ use engine::workspace::{record, union::Union};
 use repo::{OpenOptions, Repository};
 
 use super::{
-    maker::{Remote, monitor_settings},
-    mounts,
+    context,
+    monitor::{Remote, monitor_settings},
     request::{ADOPT, Request},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let remote = if union.is_fuse() { Remote::Fuse } else { Remote::No };
     let file = repo.git_dir().join("config.worktree");
     store::config::edit(&file, &monitor_settings(remote)?, &settings.config_locks, &settings.fsync)?;
-    let mut status = Command::new(mounts::this_program()?);
+    let mut status = Command::new(context::this_program()?);
     status.current_dir(&union.dir).arg("status").stdin(Stdio::null()).stdout(Stdio::null());
     let examined =
         status.status().map_err(|error| Failure::fatal(format!("cannot run 'status': {error}")))?;

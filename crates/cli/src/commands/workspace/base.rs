@@ -14,10 +14,10 @@ use repo::{OpenOptions, Repository};
 use serde_json::{Value, json};
 
 use super::{
+    build::{add_base, build_base, shows},
     context::{self, Context, json_path},
     create::wanted_backend,
-    maker::{add_base, build_base, patterns_of, shows},
-    mounts,
+    maker::patterns_of,
     request::{BASE, Request},
 };
 use crate::{
@@ -104,7 +104,7 @@ fn add_from(
     if !request.sparse.is_empty() {
         return Err(Failure::fatal("--from takes a whole checkout, and so not --sparse"));
     }
-    let mut status = Command::new(mounts::this_program()?);
+    let mut status = Command::new(context::this_program()?);
     status.current_dir(&dir).args([
         "--no-optional-locks",
         "status",

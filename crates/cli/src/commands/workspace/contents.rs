@@ -21,7 +21,7 @@ use format::{
 };
 use repo::{CONTENTS_REMOTE, Repository};
 
-use super::{context, maker::quote, mounts};
+use super::{context, monitor::quote};
 use crate::{
     session::{input::Input, invocation::Invocation, settings::Settings},
     term::{
@@ -62,7 +62,7 @@ fn try_to_register(repo: &Repository, settings: &Settings) -> Result<(), Failure
 
 /// Returns the settings of the remote.
 fn wanted_settings() -> Result<Vec<(String, BString)>, Failure> {
-    let program = quote(mounts::this_program()?.as_os_str());
+    let program = quote(context::this_program()?.as_os_str());
     let of_remote = |name: &str| format!("remote.{CONTENTS_REMOTE}.{name}");
     Ok(vec![
         (of_remote("url"), text!(CONTENTS_REMOTE, "::")),

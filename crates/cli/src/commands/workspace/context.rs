@@ -112,3 +112,9 @@ pub(crate) fn print_json(value: &Value) {
 pub(crate) fn json_path(path: &Path) -> Value {
     Value::from(path.to_string_lossy())
 }
+
+/// Returns the path of this program.
+pub(super) fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::fatal(format!("cannot find the path of this program: {error}")))
+}

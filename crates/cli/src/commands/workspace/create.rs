@@ -23,10 +23,11 @@ use format::refname;
 use sys::by_path;
 
 use super::{
+    build,
     context::{self, Context},
     exec,
     list::describe,
-    maker::{self, Maker, WorkspaceOptions},
+    maker::{Maker, WorkspaceOptions},
     mounts,
     remove::{self, Force},
     request::{CREATE, Request},
@@ -72,7 +73,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         console::flush();
         let bases = context.bases(request.base_dir.as_ref())?;
         let quiet = request.quiet || request.json;
-        let is_visible = maker::shows(request.progress, quiet);
+        let is_visible = build::shows(request.progress, quiet);
         submodules::Fill { context: &context, workspace: &workspace, bases, is_visible, quiet }.run()?;
     }
     if !request.exec {

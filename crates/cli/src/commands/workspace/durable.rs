@@ -20,7 +20,11 @@ use repo::{OpenOptions, Repository};
 use store::Fsync;
 use sys::by_path;
 
-use super::{maker::build_base, mounts, persist::persist, supply};
+use super::{
+    build::{self, build_base},
+    context,
+    persist::persist,
+};
 use crate::{
     session::{invocation::Invocation, settings::Settings},
     term::{
@@ -48,7 +52,7 @@ pub(super) fn persist_in(bases: &Bases) -> Persist {
 /// mounts a workspace on the base tries again.
 pub(super) fn harden_in_background(base: &Base, state: &Path) {
     let (Some(dir), true) = (base.dir.parent(), base.pending.is_some()) else { return };
-    let Ok(program) = mounts::this_program() else { return };
+    let Ok(program) = context::this_program() else { return };
     let words = ["workspace", HARDEN].map(OsStr::new);
     let args = [words[0], words[1], dir.as_os_str(), base.name.as_ref(), state.as_os_str()];
     let _ = sys::spawn_detached(&program, "sapwood".as_ref(), &args);
@@ -104,7 +108,7 @@ pub(super) fn restore(run: &Invocation, common: &Path, workspace: &Workspace) ->
     let commit = head.unwrap_or_else(|| ObjectId::null(repo.hash()));
     let name = workspace.name.as_encoded_bytes();
     let lost = Lost { run, repo: &repo, settings: &settings, base, commit, name };
-    let kind = supply::kind_of(workspace.record.backend);
+    let kind = build::kind_of(workspace.record.backend);
     let built = lost.build_again(kind, &trees, patterns.as_ref())?;
     restore_index(&repo, &built, &admin, workspace, &settings)
 }
@@ -124,7 +128,7 @@ pub(super) fn restore_submodule(
     let settings = Settings::read(run, &repo)?;
     let (base, commit, name) = (&inner.base, inner.commit, inner.path.as_slice());
     let lost = Lost { run, repo: &repo, settings: &settings, base, commit, name };
-    let kind = supply::kind_of(workspace.record.backend);
+    let kind = build::kind_of(workspace.record.backend);
     lost.build_again(kind, &[repo.tree_of(commit)?], None).map(drop)
 }
 

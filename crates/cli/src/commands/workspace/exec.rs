@@ -15,7 +15,7 @@ use engine::workspace::{
 use repo::{Repository, Trust};
 
 use super::{
-    context::Context,
+    context::{self, Context},
     mounts,
     request::{ENTER, EXEC, Request},
 };
@@ -69,7 +69,7 @@ pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 /// Runs a command in the workspace and waits for it. Returns its exit code.
 pub(super) fn status(run: &Invocation, workspace: &Workspace, command: &[BString]) -> Result<u8, Failure> {
-    let mut child = Command::new(mounts::this_program()?);
+    let mut child = Command::new(context::this_program()?);
     reexec::pass_settings(run, &mut child);
     child.current_dir(site_of(workspace)).args(["workspace", "exec"]).arg(&workspace.name).arg("--");
     child.args(command.iter().map(|word| sys::os_str(word)));

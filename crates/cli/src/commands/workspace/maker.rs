@@ -7,12 +7,10 @@
 
 use std::{
     cell::OnceCell,
-    ffi::OsStr,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
-    time::Duration,
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -20,25 +18,27 @@ use engine::{
     sparse::{self, Patterns},
     workspace::{
         backend::{self, Backend, Place, Visibility},
-        base::{self, AddOptions, Base, Bases, Kind, Monitor, Owner, Persist, Wanted},
+        base::{Base, Bases, Kind, Monitor, Owner, Wanted},
         newer::{self, Source},
         record::{self, BaseRef, Durability, Record, Workspace},
     },
     worktree::admin::{self, Admin},
 };
 use format::{ObjectId, config::Edit, index::Stat};
-use repo::{Repository, convert::Metadata, objects};
+use repo::{Repository, objects};
 use store::Fsync;
 use sys::{File, by_path};
 
-use super::{contents, context, durable, mounts, persist, supply::Supply};
+use super::{
+    build::shows,
+    contents, context, durable,
+    monitor::{Remote, monitor_settings},
+    mounts, persist,
+    supply::Supply,
+};
 use crate::{
     session::{invocation::Invocation, settings::Settings, worktree_config},
-    term::{
-        console::{self, text},
-        failure::Failure,
-        progress::{self, Progress},
-    },
+    term::{console::text, failure::Failure},
 };
 
 /// The options for a new workspace.
@@ -251,63 +251,6 @@ pub(super) fn patterns_of(repo: &Repository, dirs: &[BString]) -> Result<Pattern
     Ok(Patterns::of_cone(cone))
 }
 
-/// Adds the base of a commit, if it is missing.
-#[expect(clippy::too_many_arguments, reason = "the parts of a base have no common owner")]
-pub(crate) fn add_base(
-    run: &Invocation,
-    repo: &Repository,
-    settings: &Settings,
-    bases: &Bases,
-    commit: ObjectId,
-    kind: Kind,
-    patterns: Option<&Patterns>,
-    is_visible: bool,
-    persist: Persist,
-) -> Result<Base, Failure> {
-    let wanted = Wanted::new(repo, repo.tree_of(commit)?, kind, Owner::of_process(), patterns)?;
-    build_base(run, settings, commit, is_visible, persist, |options, messages| {
-        bases.add(&wanted, options, messages)
-    })
-}
-
-/// Returns true if progress is shown, with the option `--[no-]progress` and with `--quiet`.
-pub(crate) fn shows(option: Option<bool>, quiet: bool) -> bool {
-    option.unwrap_or_else(|| progress::has_terminal()) && !quiet
-}
-
-/// The delay before the progress of a base: a user who expects a workspace in milliseconds should
-/// know soon why this one takes longer.
-const SOON: Duration = Duration::from_millis(300);
-
-/// Builds the base of a commit by `add`, with progress and messages.
-pub(crate) fn build_base<T>(
-    run: &Invocation,
-    settings: &Settings,
-    commit: ObjectId,
-    is_visible: bool,
-    persist: Persist,
-    add: impl FnOnce(&AddOptions<'_>, &mut Vec<String>) -> Result<T, base::Error>,
-) -> Result<T, Failure> {
-    let delay = if run.variable("GIT_PROGRESS_DELAY").is_some() { settings.progress_delay } else { SOON };
-    let progress = Progress::new("Adding base", is_visible, delay);
-    let options = AddOptions {
-        workers: settings.workers,
-        interrupt: run.interrupt.flag(),
-        progress: &|done, total| progress.update(done, total),
-        big_file_threshold: settings.big_file_threshold,
-        metadata: Metadata { reference: None, treeish: Some(commit) },
-        fsync: &settings.fsync,
-        shared: settings.locks.shared,
-        persist,
-    };
-    let mut messages = Vec::new();
-    let added = add(&options, &mut messages);
-    progress.abandon();
-    messages.iter().for_each(console::eprint_line);
-    run.interrupt.check()?;
-    Ok(added?)
-}
-
 /// A workspace under construction.
 pub(crate) struct NewWorkspace<'a> {
     run: &'a Invocation,
@@ -382,7 +325,7 @@ impl NewWorkspace<'_> {
             }
             return Ok(self.top.join(".git"));
         }
-        mark_unmounted(workspace)?;
+        mounts::mark_unmounted(workspace)?;
         Ok(workspace.upper().join(".git"))
     }
 
@@ -477,51 +420,5 @@ impl NewWorkspace<'_> {
             let _ = by_path::remove_dir_all(place);
         }
         let _ = by_path::remove_dir_all(&workspace.state);
-    }
-}
-
-/// Writes the file `.git` that the workspace's directory contains while it is not mounted.
-pub(super) fn mark_unmounted(workspace: &Workspace) -> Result<(), Failure> {
-    Ok(admin::write(&workspace.record.dir.join(".git"), &workspace.unmounted_gitfile())?)
-}
-
-/// The kind of the mount, as far as Git's monitor settings depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remote {
-    No,
-    /// Git treats every FUSE file system as remote, with changes that no monitor reports.
-    Fuse,
-}
-
-/// Returns the settings of a worktree whose monitor is an upper layer.
-pub(super) fn monitor_settings(remote: Remote) -> Result<Vec<Edit>, Failure> {
-    let set = |key: &str, value: BString| Edit::Set { key: key.into(), value };
-    let mut edits = vec![
-        set("core.fsmonitor", monitor_command()?),
-        set("core.fsmonitorHookVersion", "2".into()),
-        set("core.untrackedCache", "true".into()),
-    ];
-    if remote == Remote::Fuse {
-        edits.push(set("fsmonitor.allowRemote", "true".into()));
-    }
-    Ok(edits)
-}
-
-/// Returns the command line for `core.fsmonitor`, quoted for the shell.
-fn monitor_command() -> Result<BString, Failure> {
-    let quoted = quote(mounts::this_program()?.as_os_str());
-    Ok([quoted.as_bytes(), b" ", MONITOR_COMMAND].concat().into())
-}
-
-/// The words after the program's path in `core.fsmonitor`.
-const MONITOR_COMMAND: &[u8] = b"workspace changes";
-
-/// Quotes a word for the shell.
-pub(super) fn quote(word: &OsStr) -> BString {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(byte);
-    let bytes = word.as_bytes();
-    match bytes.iter().all(plain) {
-        true => bytes.into(),
-        false => [b"'", bytes.replace("'", "'\\''").as_slice(), b"'"].concat().into(),
     }
 }

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod base;
+pub(crate) mod build;
 mod changes;
 pub(crate) mod contents;
 pub(crate) mod context;
@@ -18,6 +19,7 @@ pub(crate) mod gc;
 mod include;
 mod list;
 pub(crate) mod maker;
+mod monitor;
 mod mount;
 mod mounts;
 mod persist;

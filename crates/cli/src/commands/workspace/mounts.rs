@@ -3,22 +3,25 @@
 use std::{
     ffi::OsString,
     os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
+    path::Path,
     thread,
     time::{Duration, Instant},
 };
 
 use bstr::BString;
-use engine::workspace::{
-    backend::{self, Backend, Busy, Layers, Mounted, Process, Programs, Site, holder, image},
-    base::Bases,
-    crash::{Notice, is_torn},
-    record::{self, Activity, Durability, Workspace},
+use engine::{
+    workspace::{
+        backend::{self, Backend, Busy, Layers, Mounted, Process, Programs, Site, holder, image},
+        base::Bases,
+        crash::{Notice, is_torn},
+        record::{self, Activity, Durability, Workspace},
+    },
+    worktree::admin,
 };
 use repo::{Repository, Trust};
 use sys::by_path;
 
-use super::{context, crash, durable, maker, submodules};
+use super::{context, crash, durable, submodules};
 use crate::{
     session::invocation::Invocation,
     term::{
@@ -72,7 +75,7 @@ pub(super) fn mount(run: &Invocation, repo: &Repository, workspace: &Workspace) 
     // Without it, Git would find a repository above it after the next unmount.
     let dir = &workspace.record.dir;
     if (is_empty(dir) || is_torn(&dir.join(".git"))) && !is_mounted() {
-        maker::mark_unmounted(workspace)?;
+        mark_unmounted(workspace)?;
     }
     let holder = holder(&common, workspace, layers.durability)?;
     let programs = Programs { holder, search: context::programs(run) };
@@ -225,7 +228,7 @@ pub(super) fn holder(
     workspace: &Workspace,
     durability: Durability,
 ) -> Result<holder::Program, Failure> {
-    let program = this_program()?;
+    let program = context::this_program()?;
     let words = ["workspace", HOLD].map(OsString::from);
     let sync = if durability == Durability::Synced { "always" } else { "auto" };
     let places = [common.as_os_str().to_owned(), workspace.name.clone(), sync.into()];
@@ -235,10 +238,9 @@ pub(super) fn holder(
 /// The internal subcommand that runs the holder.
 const HOLD: &str = "hold";
 
-/// Returns the path of this program.
-pub(super) fn this_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|error| Failure::fatal(format!("cannot find the path of this program: {error}")))
+/// Writes the file `.git` that the workspace's directory contains while it is not mounted.
+pub(super) fn mark_unmounted(workspace: &Workspace) -> Result<(), Failure> {
+    Ok(admin::write(&workspace.record.dir.join(".git"), &workspace.unmounted_gitfile())?)
 }
 
 /// Runs the holder: `workspace hold <common directory> <name> <sync>`.

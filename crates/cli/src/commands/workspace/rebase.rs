@@ -32,8 +32,9 @@ use serde_json::json;
 use sys::{Dir, File, by_path};
 
 use super::{
+    build,
     context::{self, Context},
-    maker, mounts,
+    mounts,
     request::{REBASE, Request},
     submodules,
     supply::Supply,
@@ -45,7 +46,7 @@ use crate::{
             request::{self as checkout, Source, Variant},
         },
         trash,
-        worktree::{context::WorktreeContext, remove::open_worktree},
+        worktree::context::{WorktreeContext, open_worktree},
     },
     session::{
         Session,
@@ -191,7 +192,7 @@ fn new_base(
         settings: &settings,
         commit,
         patterns: patterns.as_ref(),
-        is_visible: maker::shows(None, request.quiet || request.json),
+        is_visible: build::shows(None, request.quiet || request.json),
         dirs: directories(context, workspace)?,
     };
     supply.base(workspace.record.backend)

@@ -20,7 +20,7 @@ use sys::by_path;
 
 use super::{
     context::{self, Context, json_path},
-    maker, mounts, rebase,
+    mounts, rebase,
     request::{MOVE, Request},
 };
 use crate::{
@@ -151,7 +151,7 @@ fn finish(
     for path in [&to.join(".git"), &gitfile, &admin_of(worktree_context, workspace).join("gitdir")] {
         record::clear_stale_lock(path);
     }
-    maker::mark_unmounted(&moved)?;
+    mounts::mark_unmounted(&moved)?;
     worktree_context.linker(None)?.link_through(&gitfile, to, &admin_of(worktree_context, workspace))?;
     leave(worktree_context, &workspace.name, from);
     by_path::remove_file(&mark).map_err(|error| failed(&mark, &error))?;

@@ -194,7 +194,7 @@ fn refuse_changes_inside(
     }
     let failed =
         |error: std::io::Error| Failure::fatal(format!("cannot run status in the workspace: {error}"));
-    let program = mounts::this_program()?;
+    let program = context::this_program()?;
     let mut child = Command::new(&program);
     reexec::pass_settings(worktree_context.run, &mut child);
     child.current_dir(&workspace.record.dir).args(["workspace", "exec"]).arg(&workspace.name);
@@ -225,7 +225,7 @@ fn unknown_changes(name: &[u8]) -> Failure {
 /// Returns true if the index of a worktree may differ from its HEAD.
 fn has_staged_changes(repo: &Repository, worktree: &Worktree) -> Result<bool, Failure> {
     let Ok(tree) = repo.tree_of(repo.head_of(worktree).oid) else { return Ok(true) };
-    let mut child = Command::new(mounts::this_program()?);
+    let mut child = Command::new(context::this_program()?);
     child.env("GIT_DIR", &worktree.git_dir).current_dir(&worktree.git_dir).arg("write-tree");
     console::flush();
     let ended = child.stdin(Stdio::null()).output();

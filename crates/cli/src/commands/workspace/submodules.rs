@@ -31,13 +31,14 @@ use repo::{
 use sys::{FileType, by_path};
 
 use super::{
+    build,
     context::{self, Context},
     durable,
-    maker::{self, Remote, monitor_settings},
-    mounts, supply,
+    monitor::{Remote, monitor_settings},
+    mounts,
 };
 use crate::{
-    commands::worktree::remove::open_worktree,
+    commands::worktree::context::open_worktree,
     session::{invocation::Invocation, reexec, submodules::connect},
     term::{
         console::{self, text},
@@ -45,7 +46,7 @@ use crate::{
     },
 };
 
-/// What `create` knows when it fills the submodules of a new workspace.
+/// The facts with which `create` fills the submodules of a new workspace.
 pub(super) struct Fill<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) workspace: &'a Workspace,
@@ -93,7 +94,7 @@ impl Fill<'_> {
         }
         let mut update = reexec::as_sapwood(run);
         update.current_dir(dir).args(["workspace", "exec"]).arg(&self.workspace.name).arg("--");
-        update.arg(mounts::this_program()?).args(["submodule", "update", "--init", "--recursive"]);
+        update.arg(context::this_program()?).args(["submodule", "update", "--init", "--recursive"]);
         if self.quiet {
             update.arg("--quiet");
         }
@@ -172,11 +173,11 @@ impl Fill<'_> {
     }
 
     fn base(&self, objects: &Repository, tree: ObjectId, commit: ObjectId) -> Result<Base, Failure> {
-        let kind = supply::kind_of(self.workspace.record.backend);
+        let kind = build::kind_of(self.workspace.record.backend);
         let wanted = Wanted::new(objects, tree, kind, Owner::of_process(), None)?;
         let (run, settings) = (self.context.run, &self.context.settings);
         let persist = durable::persist_in(&self.bases);
-        maker::build_base(run, settings, commit, self.is_visible, persist, |options, messages| {
+        build::build_base(run, settings, commit, self.is_visible, persist, |options, messages| {
             self.bases.add(&wanted, options, messages)
         })
     }
@@ -222,8 +223,8 @@ impl Fill<'_> {
 }
 
 /// Makes the repository of a submodule, as a clone would: HEAD at the commit; the settings, the
-/// remote-tracking branches and the tags of `source`; the branch of the remote's HEAD; its objects as
-/// an alternate.
+/// remote-tracking branches and the tags of `source`; the branch of the remote's HEAD; its objects
+/// as an alternate.
 fn make_repository(
     target: &Path,
     source: &Path,

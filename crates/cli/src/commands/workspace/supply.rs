@@ -14,7 +14,7 @@ use format::ObjectId;
 use repo::Repository;
 use sys::by_path;
 
-use super::{context, durable, maker};
+use super::{build, context, durable};
 use crate::{
     session::{invocation::Invocation, settings::Settings},
     term::failure::Failure,
@@ -81,7 +81,7 @@ impl Supply<'_> {
 
     fn wanted(&self, backend: Backend) -> Result<Wanted<'_>, Failure> {
         let tree = self.repo.tree_of(self.commit)?;
-        let (kind, owner) = (kind_of(backend), Owner::of_process());
+        let (kind, owner) = (build::kind_of(backend), Owner::of_process());
         Ok(Wanted::new(self.repo, tree, kind, owner, self.patterns)?)
     }
 
@@ -135,7 +135,7 @@ impl Supply<'_> {
             target.add_alternate(other, self.settings.locks.shared, &self.settings.fsync)?;
         }
         let persist = Persist::Now;
-        maker::build_base(self.run, self.settings, self.commit, false, persist, |options, _| {
+        build::build_base(self.run, self.settings, self.commit, false, persist, |options, _| {
             target.view(wanted, sibling, form, options)
         })
     }
@@ -150,22 +150,17 @@ impl Supply<'_> {
         if stacks(backend) {
             let wanted = self.wanted(backend)?;
             let (run, settings, persist) = (self.run, self.settings, Persist::Now);
-            let near = maker::build_base(run, settings, self.commit, false, persist, |options, messages| {
+            let near = build::build_base(run, settings, self.commit, false, persist, |options, messages| {
                 dir.add_difference(&wanted, options, messages)
             })?;
             if let Some(base) = near {
                 return Ok(base);
             }
         }
-        let (kind, persist) = (kind_of(backend), durable::persist_in(dir));
+        let (kind, persist) = (build::kind_of(backend), durable::persist_in(dir));
         let (run, repo, settings, commit) = (self.run, self.repo, self.settings, self.commit);
-        maker::add_base(run, repo, settings, dir, commit, kind, self.patterns, self.is_visible, persist)
+        build::add_base(run, repo, settings, dir, commit, kind, self.patterns, self.is_visible, persist)
     }
-}
-
-/// Returns the kind of base that the backend uses.
-pub(super) fn kind_of(backend: Backend) -> Kind {
-    if backend == Backend::Image { Kind::Image } else { Kind::Directory }
 }
 
 /// Returns true if the backend can show a base that lies over another one. The other backends copy

@@ -17,7 +17,7 @@ use sys::Dir;
 
 use super::{context::Context, include, maker, mounts, request::Request};
 use crate::{
-    commands::worktree::remove::open_worktree,
+    commands::worktree::context::open_worktree,
     session::{apply, settings::Settings, sparse_index},
     term::{console::text, failure::Failure},
 };

@@ -23,7 +23,7 @@ use engine::{
         prune::{self, Expire, Verdict},
     },
 };
-use repo::{GitfileError, Repository, Worktree};
+use repo::{GitfileError, OpenOptions, Repository, Worktree};
 use std::{
     cell::Cell,
     ffi::OsStr,
@@ -424,5 +424,28 @@ pub(crate) fn only<'p>(context: &WorktreeContext<'_>, args: &'p [BString]) -> Re
     match args {
         [only] => Ok(only.as_bstr()),
         _ => Err(context.misused()),
+    }
+}
+
+/// Opens the repository from within a worktree. The `.git` file there must lead back to the
+/// administrative directory: another user may have made a directory where a worktree was.
+pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Repository, Failure> {
+    let options = OpenOptions {
+        cwd: worktree.path.clone(),
+        git_dir: Some(worktree.path.join(".git")),
+        work_tree: Some(worktree.path.clone()),
+        ..run.outside()
+    };
+    let repo = Repository::open(&options)?;
+    let real = by_path::realpath_forgiving;
+    match real(repo.git_dir()) == real(&worktree.git_dir) {
+        true => Ok(repo),
+        false => Err(Failure::Fatal(text!(
+            "'",
+            worktree.path.as_os_str().as_bytes(),
+            "' does not point back to '",
+            worktree.git_dir.as_os_str().as_bytes(),
+            "'"
+        ))),
     }
 }

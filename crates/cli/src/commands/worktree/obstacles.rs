@@ -7,7 +7,10 @@ use format::ObjectId;
 use repo::{Repository, Worktree};
 use sys::{FileType, by_path};
 
-use super::{add::basename, context::meant, remove::open_worktree};
+use super::{
+    add::basename,
+    context::{meant, open_worktree},
+};
 use crate::{
     commands::{
         obstacles::{GENERAL, ambiguous, hooks, index_at, settings, settings_in, some_head_is_a_link},

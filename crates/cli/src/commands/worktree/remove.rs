@@ -22,11 +22,12 @@ use engine::{
         changes::{self, Untracked},
     },
 };
-use repo::{OpenOptions, Repository, Worktree};
+use repo::Worktree;
 use sys::{Dir, FileType, by_path};
 
 use super::context::{
-    Given, Request, WorktreeContext, find_by_path, is_empty_directory, lock_reason, only, refuse_submodules,
+    Given, Request, WorktreeContext, find_by_path, is_empty_directory, lock_reason, only, open_worktree,
+    refuse_submodules,
 };
 use crate::{
     commands::{
@@ -95,29 +96,6 @@ pub(crate) fn run(context: &WorktreeContext<'_>, request: &Request, args: &[BStr
     }
     drop_empty_list(context);
     Ok(code)
-}
-
-/// Opens the repository from within a worktree. The `.git` file there must lead back to the
-/// administrative directory: another user may have made a directory where a worktree was.
-pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Repository, Failure> {
-    let options = OpenOptions {
-        cwd: worktree.path.clone(),
-        git_dir: Some(worktree.path.join(".git")),
-        work_tree: Some(worktree.path.clone()),
-        ..run.outside()
-    };
-    let repo = Repository::open(&options)?;
-    let real = by_path::realpath_forgiving;
-    match real(repo.git_dir()) == real(&worktree.git_dir) {
-        true => Ok(repo),
-        false => Err(Failure::Fatal(text!(
-            "'",
-            worktree.path.as_os_str().as_bytes(),
-            "' does not point back to '",
-            worktree.git_dir.as_os_str().as_bytes(),
-            "'"
-        ))),
-    }
 }
 
 pub(crate) fn refuse_changes(
