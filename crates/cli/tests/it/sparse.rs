@@ -92,7 +92,8 @@ fn directories_outside_are_cleaned() {
     }
 }
 
-/// A switch drops the old tree's entries, whose marks Git does not know; `reset` those of the index.
+/// A switch drops the old tree's entries, whose marks Git does not know; `reset` drops those of the
+/// index.
 #[test]
 fn an_empty_directory_outside_goes_with_its_last_entry() {
     let oracle = Oracle::new(SAPWOOD, history);

@@ -1,8 +1,8 @@
 //! Submodules of a workspace that are mounted inside it: each is an overlay on a base of its own.
 //!
-//! `submodules/<number>/` beside the upper layer of the workspace holds the record, the upper and the
-//! work directory of one of them, and the marker of its mount. The repository of the submodule is
-//! below the administrative directory of the workspace, as Git has it. A submodule comes before
+//! `submodules/<number>/` beside the upper layer of the workspace holds the record, the upper and
+//! the work directory of one of them, and the marker of its mount. The repository of the submodule
+//! is below the administrative directory of the workspace, as Git has it. A submodule comes before
 //! those inside it.
 
 use std::{

@@ -55,7 +55,8 @@ pub(crate) fn act(act: &Act) -> Result<ExitCode, Error> {
 fn replace(path: &Path) -> std::io::Result<()> {
     let mut content = fs::read(path)?;
     content.extend_from_slice(b"changed\n");
-    let new = path.with_added_extension("new");
+    let mut new = path.to_owned().into_os_string();
+    new.push(".new");
     fs::write(&new, content)?;
     fs::rename(new, path)
 }

@@ -31,7 +31,7 @@ fn mounts_below(place: &Place) -> Vec<PathBuf> {
     testkit::disk::mounts_below(&place.sandbox.path())
 }
 
-/// What a script could notice about the submodules of a worktree.
+/// Returns everything that a script could notice about the submodules of a worktree.
 fn state(git: &dyn Fn(&[&str]) -> String, name: &str) -> Vec<String> {
     let sub = ["-C", "mods/sub"];
     let nested = ["-C", "mods/sub/nested"];

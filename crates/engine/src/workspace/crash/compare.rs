@@ -30,7 +30,7 @@ pub(super) fn compare(copy: Sized<'_>, data: &[Range<u64>], origin: Sized<'_>) -
     let common = copy.size.min(origin.size);
     let mut found = Comparison { is_longer: copy.size > origin.size, ..Comparison::default() };
     let mut done = 0;
-    for range in data.iter().cloned().chain([common..common]) {
+    for range in data.iter().cloned().chain(std::iter::once(common..common)) {
         let (start, end) = (range.start.min(common), range.end.min(common));
         if has_bytes(origin.file, done..start)? {
             found.lost.push(done..start);
@@ -83,7 +83,7 @@ pub(super) fn fill(copy: &File, origin: &File, lost: &[Range<u64>]) -> io::Resul
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods)]
+#[allow(clippy::disallowed_methods, clippy::single_range_in_vec_init)]
 mod tests {
     use sys::by_path;
 

@@ -133,7 +133,7 @@ impl Plan {
         let stat = sys::stat_of(&file).map_err(self.failed("examine", path))?;
         let data = sys::data_ranges(&file, stat.size).map_err(self.failed("read", path))?;
         let suspect = Suspect { line: line.clone(), stat, mark, data };
-        let is_suspicious = suspect.stat.size % BLOCK == 0 || suspect.has_holes();
+        let is_suspicious = suspect.stat.size.is_multiple_of(BLOCK) || suspect.has_holes();
         Ok(is_suspicious.then_some(suspect))
     }
 

@@ -1,4 +1,4 @@
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::print_stderr)]
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
