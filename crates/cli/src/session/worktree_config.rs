@@ -17,7 +17,9 @@ pub(crate) fn begin(repo: &Repository, settings: &Settings) -> Result<(), Failur
         // A power cut must not leave a repository that no program can open.
         store::config::edit_durably(path, edits, &settings.config_locks, &settings.fsync)
     };
-    edit(&common, &[Edit::Set { key: "extensions.worktreeConfig".into(), value: "true".into() }])?;
+    // Git reads the file of the main worktree only once the extension is on. One replacement of the
+    // common file turns it on and drops what moved, so a kill leaves no state in between.
+    let mut edits = vec![Edit::Set { key: "extensions.worktreeConfig".into(), value: "true".into() }];
     for key in ["core.bare", "core.worktree"] {
         let value = repo.shared_config(key)?;
         let is_bare = |value: BString| repo::parse_bool(Some(value.as_bstr())) == Some(true);
@@ -30,7 +32,8 @@ pub(crate) fn begin(repo: &Repository, settings: &Settings) -> Result<(), Failur
         let main = repo.common_dir().join("config.worktree");
         let key = BString::from(key);
         edit(&main, &[Edit::Set { key: key.clone(), value }])?;
-        edit(&common, &[Edit::Unset { key }])?;
+        edits.push(Edit::Unset { key });
     }
+    edit(&common, &edits)?;
     Ok(())
 }
