@@ -346,7 +346,7 @@ fn missed(cases: &[Case]) -> usize {
         for figure in case.tools.iter().filter(|figure| !figure.tool.starts_with("git")) {
             let Some(wall) = figure.wall() else { continue };
             let ratio = case.at_most.git.unwrap_or(f64::INFINITY);
-            let is_unnoticed = wall.median - git.median < UNNOTICED;
+            let is_unnoticed = ratio > 1.0 && wall.median - git.median < UNNOTICED;
             let is_met = (is_unnoticed || wall.median <= git.median * ratio)
                 && case.at_most.seconds.is_none_or(|seconds| wall.median <= seconds);
             count += usize::from(!is_met);
