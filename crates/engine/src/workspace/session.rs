@@ -4,8 +4,8 @@
 //!
 //! The path may be that of the main worktree, whose `.git` is the common directory. A worktree has
 //! a file of that name, so the common directory is hidden. The session then shows it below the
-//! workspace's own directory ([`SHOWN`]), and a file `.git` that leads there. The records of
-//! workspaces hold paths of the hidden directory: [`inside`] and [`outside`] translate them.
+//! workspace's own directory (`SHOWN`), and a file `.git` that leads there. The records of
+//! workspaces hold paths of the hidden directory: `inside` and `outside` translate them.
 
 use std::{
     io::{self, Write as _},

@@ -54,7 +54,7 @@ pub(super) struct Made {
 pub enum Persist {
     /// Before it is published.
     Now,
-    /// After [`Bases::harden`]. The base directory must be on a disk of this machine: another one
+    /// After [`Base::harden`]. The base directory must be on a disk of this machine: another one
     /// could not know whether this machine was started again.
     Later,
 }

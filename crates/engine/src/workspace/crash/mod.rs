@@ -5,11 +5,11 @@
 //! workspace. The first mount after the crash examines the upper layer, and makes it what a plain
 //! worktree would be.
 //!
-//! - [`mark`]: a file that exists while the upper layer may hold data that are not on the disk;
-//! - [`examine`]: finds and repairs the damage;
-//! - [`origin`]: the file of a lower layer from which a file was copied up;
-//! - [`compare`]: the bytes of a copy that are missing, and those that the user wrote;
-//! - [`notice`]: the list for the user.
+//! - `mark`: a file that exists while the upper layer may hold data that are not on the disk;
+//! - `examine`: finds and repairs the damage;
+//! - `origin`: the file of a lower layer from which a file was copied up;
+//! - `compare`: the bytes of a copy that are missing, and those that the user wrote;
+//! - `notice`: the list for the user.
 //!
 //! Order: plan the repairs; write the notice; repair; sync; drop the snapshots of the monitor;
 //! remove the mark. A process that is killed in between leaves the mark, and the next mount begins
