@@ -249,6 +249,20 @@ fn keeps_its_own_repository_in_a_sparse_worktree() {
 }
 
 #[test]
+fn refuses_a_sparse_worktree_before_the_configuration_changes() {
+    for command in [&["set", "d"][..], &["init"], &["set", "--no-cone", "f"], &["disable"]] {
+        let sandbox = Sandbox::new();
+        plain(&sandbox, "repo");
+        let repo = sandbox.repo("repo");
+        let before = files(&repo.path);
+        let layout = Layout { variables: &[("GIT_WORK_TREE", ".git")], ..LAYOUT };
+        let ran = run(SAPWOOD.as_ref(), &repo, &layout, &[&["sparse-checkout"], command].concat());
+        assert_eq!(ran.code, 128, "{command:?}: {}", ran.stderr);
+        assert_eq!(files(&repo.path), before, "{command:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn refuses_to_remove_or_move_a_worktree_that_holds_the_repository() {
     for command in [&["worktree", "remove", "-f", "wt"][..], &["worktree", "move", "wt", "elsewhere"]] {
         let sandbox = Sandbox::new();

@@ -133,7 +133,6 @@ fn a_signal_ends_each_command_inside_a_large_file() {
         &["checkout", "HEAD~"],
         &["checkout", "-m", "HEAD~"],
         &["switch", "-d", "HEAD~"],
-        &["restore", "--staged", "--worktree", "--source=HEAD~", "a", "big"],
         &["stash", "create"],
         &["stash", "push", "big"],
         &["update-index", "--really-refresh"],

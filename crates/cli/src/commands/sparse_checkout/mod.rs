@@ -12,7 +12,7 @@ mod rules;
 use std::path::PathBuf;
 
 use bstr::BString;
-use engine::sparse;
+use engine::{guard::Guard, sparse};
 use format::config::Edit;
 use repo::Repository;
 
@@ -116,6 +116,11 @@ fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Fai
     let is_there = |top: &std::path::Path| sys::Dir::open(top).is_ok();
     if action != Action::CheckRules && !repo.work_tree().is_some_and(is_there) {
         return Err(Failure::no_worktree());
+    }
+    if !matches!(action, Action::CheckRules | Action::List)
+        && let Some(top) = repo.work_tree()
+    {
+        Guard::of(&repo, top)?;
     }
     let settings = Settings::read(run, &repo)?;
     let state = State {
