@@ -143,6 +143,7 @@ fn table(all: &[Facts]) -> Vec<BString> {
         let gone = if facts.has_base { "" } else { " (its base is gone)" };
         let crash = match Notice::read(&facts.workspace.state).map_or(0, |notice| notice.findings.len()) {
             0 => String::new(),
+            1 => " (1 path to look at after a crash)".to_owned(),
             count => format!(" ({count} paths to look at after a crash)"),
         };
         text!(
