@@ -194,12 +194,6 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     Ok(retry_on_intr(|| call(Phase::Link, || rustix::fs::renameat_with(CWD, from, CWD, to, flags)))?)
 }
 
-/// Runs `renameat2` with `RENAME_EXCHANGE`: both names exist, and get the other's file at once.
-pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    let flags = rustix::fs::RenameFlags::EXCHANGE;
-    Ok(retry_on_intr(|| call(Phase::Link, || rustix::fs::renameat_with(CWD, one, CWD, other, flags)))?)
-}
-
 /// Runs `link`: adds the name `to` for `from`. Does not follow `from` if it is a symbolic link.
 pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Link, || fs::hard_link(from, to)))

@@ -202,24 +202,6 @@ impl Plan {
     }
 }
 
-/// Writes the layer at `dir` anew, with the times that its files have. After a crash of the machine
-/// the files may lack bytes, and no status would read them. The base is visible at its place.
-pub(super) fn restore(base: &Base, dir: &Path) -> Result<(), Error> {
-    let plan = Plan::read(dir)?;
-    if plan.is_empty() {
-        return Ok(());
-    }
-    let whole = dir.with_file_name("newer.whole");
-    let remove = || match by_path::remove_dir_all(&whole) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", &whole)(error)),
-        _ => Ok(()),
-    };
-    remove()?;
-    plan.write_mounted(base, &whole)?;
-    by_path::exchange(&whole, dir).map_err(Error::io("replace", dir))?;
-    remove()
-}
-
 /// Copies files of a base.
 struct Writer<'a> {
     /// The layers of the base, as a workspace shows them, from top to bottom.

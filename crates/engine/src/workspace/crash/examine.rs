@@ -241,31 +241,36 @@ impl Plan {
                 Action::Fill { origin, lost, modified } => {
                     let content = self.lower.content(origin)?;
                     let time = UNIX_EPOCH + Duration::new(modified.0.try_into().unwrap_or(0), modified.1);
-                    self.edit(path, |file| fill(file, &content, lost).and_then(|()| file.set_modified(time)))
-                        .map_err(self.failed("restore", path))?;
+                    edit(&self.root, path, |file| {
+                        fill(file, &content, lost).and_then(|()| file.set_modified(time))
+                    })
+                    .map_err(self.failed("restore", path))?;
                 }
-                Action::Touch => self
-                    .edit(path, |file| file.set_modified(SystemTime::now()))
+                Action::Touch => edit(&self.root, path, |file| file.set_modified(SystemTime::now()))
                     .map_err(self.failed("change", path))?,
                 Action::Leave => {}
             }
         }
         Ok(())
     }
+}
 
-    /// Calls `edit` with a file, which its owner may have protected.
-    fn edit(&self, path: &BStr, edit: impl FnOnce(&sys::File) -> std::io::Result<()>) -> std::io::Result<()> {
-        match self.root.open_to_edit(path) {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                let readable = self.root.open_file(path)?;
-                let mode = sys::stat_of(&readable)?.mode & 0o7777;
-                sys::set_mode(&readable, mode | 0o200)?;
-                let edited = self.root.open_to_edit(path).and_then(|file| edit(&file));
-                sys::set_mode(&readable, mode)?;
-                edited
-            }
-            opened => edit(&opened?),
+/// Calls `edit` with a file, which its owner may have protected.
+pub(super) fn edit(
+    root: &Dir,
+    path: &BStr,
+    edit: impl FnOnce(&sys::File) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    match root.open_to_edit(path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let readable = root.open_file(path)?;
+            let mode = sys::stat_of(&readable)?.mode & 0o7777;
+            sys::set_mode(&readable, mode | 0o200)?;
+            let edited = root.open_to_edit(path).and_then(|file| edit(&file));
+            sys::set_mode(&readable, mode)?;
+            edited
         }
+        opened => edit(&opened?),
     }
 }
 

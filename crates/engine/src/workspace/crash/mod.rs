@@ -9,17 +9,19 @@
 //! - `examine`: finds and repairs the damage;
 //! - `origin`: the file of a lower layer from which a file was copied up;
 //! - `compare`: the bytes of a copy that are missing, and those that the user wrote;
+//! - `newer`: files of the base with newer times, which nobody wrote in the workspace;
 //! - `notice`: the list for the user.
 //!
-//! Order: plan the repairs; write the notice; repair; sync; drop the snapshots of the monitor;
-//! remove the mark. A process that is killed in between leaves the mark, and the next mount begins
-//! again.
+//! Order: repair the newer layer; plan the repairs of the upper one; write the notice; repair; sync;
+//! drop the snapshots of the monitor; remove the mark. A process that is killed in between leaves
+//! the mark, and the next mount begins again.
 //!
 //! Design: docs/design/workspace.md, "Writes and crashes".
 
 mod compare;
 mod examine;
 pub(super) mod mark;
+mod newer;
 mod notice;
 mod origin;
 
@@ -35,7 +37,6 @@ pub use notice::{Damage, Finding, Notice};
 
 use super::{
     backend::{Backend, Error, Layers},
-    newer,
     record::{self, Workspace},
     upper::{Form, Layer},
 };
@@ -46,10 +47,6 @@ use crate::stash;
 pub(super) fn recover(layers: &Layers, form: Form) -> Result<(), Error> {
     // The creation may have ended before the first mount.
     examine::restore_link(&layers.site)?;
-    let newer = layers.site.upper.with_file_name("newer");
-    if layers.frozen.contains(&newer) {
-        newer::restore(&layers.base, &newer).map_err(|source| Error::Newer(Box::new(source)))?;
-    }
     if !mark::is_of_crash(&layers.site)? {
         return Ok(());
     }
@@ -59,6 +56,11 @@ pub(super) fn recover(layers: &Layers, form: Form) -> Result<(), Error> {
     // Another process may have repaired it meanwhile.
     if !mark::is_of_crash(&layers.site)? {
         return Ok(());
+    }
+    // The upper layer is compared with it.
+    let newer = layers.site.upper.with_file_name("newer");
+    if layers.frozen.contains(&newer) {
+        newer::restore(layers, &newer)?;
     }
     let layer = layer(layers, form);
     let since = mark::since(&layers.site.upper)?;
