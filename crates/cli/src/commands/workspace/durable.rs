@@ -10,7 +10,7 @@ use bstr::BString;
 use engine::{
     sparse::Patterns,
     workspace::{
-        base::{Base, Bases, Kind, Monitor, Owner, Persist, Wanted},
+        base::{Base, Bases, HARDEN, Kind, Monitor, Owner, Persist, Wanted},
         inner::Inner,
         record::{self, BaseRef, Workspace},
     },
@@ -33,9 +33,6 @@ use crate::{
         progress,
     },
 };
-
-/// The internal subcommand of the process in the background.
-pub(super) const HARDEN: &str = "harden-base";
 
 /// Returns when a new base in this directory becomes durable. Another machine that sees the
 /// directory could not know whether this one was started again.

@@ -130,15 +130,15 @@ pub(super) fn refuse_mounts_inside(workspace: &Workspace) -> Result<(), Failure>
     Ok(backend::refuse_mounts_inside(workspace.record.backend, &Site::of(workspace))?)
 }
 
-/// The longest wait for Git's maintenance.
+/// The longest wait for processes that end by themselves.
 const LONGEST_MAINTENANCE: Duration = Duration::from_secs(60);
 
 /// The time after which the user is told about the wait.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Repeats `act` while nothing but Git's own maintenance uses the workspace. Git starts it in the
-/// background after a commit, in the current directory, so it would keep a workspace from being
-/// unmounted though its user has finished. `busy` returns the error of the backend.
+/// Repeats `act` while nothing but Git's own maintenance uses the workspace, or the process that
+/// makes a base durable. Git starts its maintenance in the background after a commit, in the current
+/// directory, so it would keep a workspace from being unmounted though its user has finished. `busy` returns the error of the backend.
 pub(super) fn after_maintenance<E>(
     run: &Invocation,
     mut act: impl FnMut() -> Result<(), E>,
@@ -164,7 +164,7 @@ where
             return Err(error.into());
         };
         if !is_told && begun.elapsed() > SILENCE {
-            console::eprint_line(format!("Waiting for Git's maintenance, {process}"));
+            console::eprint_line(format!("Waiting for work in the background, {process}"));
             is_told = true;
         }
         run.interrupt.check()?;

@@ -99,7 +99,7 @@ fn a_signal_ends_the_wait_for_maintenance() {
     let mut said = std::io::BufReader::new(waiting.stderr.take().expect("it is a pipe"));
     let mut line = String::new();
     std::io::BufRead::read_line(&mut said, &mut line).expect("read");
-    assert!(line.starts_with("Waiting for Git's maintenance, process "), "{line}");
+    assert!(line.starts_with("Waiting for work in the background, process "), "{line}");
     let pid = waiting.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
     assert!(!waiting.wait().expect("it ends").success());

@@ -7,7 +7,7 @@ use std::{
 
 use sys::FileSystem;
 
-use super::Backend;
+use super::{super::base, Backend};
 
 /// The reason why a workspace was not mounted or unmounted.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum Error {
     OtherBase { path: PathBuf, image: PathBuf },
     #[error("'{}' is no EROFS image", .image.display())]
     NotAnImage { image: PathBuf },
-    /// A layer was damaged in a crash, and could not be written again.
+    /// The newer layer cannot be read after a crash.
     #[error(transparent)]
     Newer(Box<crate::workspace::newer::Error>),
     #[error("'{}' is in use by {}", .path.display(), list(.processes))]
@@ -189,13 +189,20 @@ impl Process {
         Process { pid, name: sys::namespace::name_of(pid) }
     }
 
-    /// Returns true if this is Git's maintenance or garbage collection, or a program that it runs.
-    /// Also returns true for a process that has ended since it was found.
+    /// Returns true if this is Git's maintenance or garbage collection, a program that it runs, or
+    /// the process that makes a base durable. Also returns true for a process that has ended since
+    /// it was found.
     pub fn ends_by_itself(&self) -> bool {
         let lines = sys::namespace::command_lines_up_from(self.pid);
         let has_ended = lines.first().is_none_or(|words| words.iter().all(Vec::is_empty));
-        has_ended || lines.iter().any(|words| is_maintenance(words))
+        has_ended || lines.iter().any(|words| is_maintenance(words) || is_hardening(words))
     }
+}
+
+/// Returns true for the command line of sapwood's process that makes a base durable. It runs at the
+/// lowest priority, and in the namespace of a workspace that only the processes there see.
+fn is_hardening(words: &[Vec<u8>]) -> bool {
+    matches!(words, [_, group, command, ..] if group == b"workspace" && command == base::HARDEN.as_bytes())
 }
 
 /// Returns true for a command line of `git maintenance` or `git gc`.
@@ -286,12 +293,21 @@ const UNFIT: &[&str] =
 mod tests {
     use super::*;
 
+    fn words(line: &str) -> Vec<Vec<u8>> {
+        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn recognises_the_process_that_makes_a_base_durable() {
+        assert!(is_hardening(&words("sapwood workspace harden-base /bases 12ab /state")));
+        for line in ["sapwood workspace hold /repo one auto", "sh -c harden-base", "sapwood", ""] {
+            assert!(!is_hardening(&words(line)), "{line}");
+        }
+    }
+
     #[test]
     fn recognises_maintenance() {
-        let is = |line: &str| {
-            let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-            is_maintenance(&words)
-        };
+        let is = |line: &str| is_maintenance(&words(line));
         for line in [
             "git maintenance run --auto --quiet --detach",
             "/usr/lib/git-core/git -c a.b=c --no-pager gc --auto",

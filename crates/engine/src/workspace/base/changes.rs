@@ -241,7 +241,7 @@ impl Walk<'_> {
             Ok(Member { name: entry.name.to_owned(), mode: entry.mode, oid: entry.oid })
         });
         let members: Vec<Member> = members.collect::<Result<_, LookError>>()?;
-        // Such a tree has no valid cache-tree, or no index.
+        // An unsorted or empty tree has no valid cache-tree, or no index.
         let is_sorted = members.windows(2).all(|two| order(&two[0], &two[1]) == Ordering::Less);
         if members.is_empty() || !is_sorted { Err(Stop::Unfit) } else { Ok(members) }
     }

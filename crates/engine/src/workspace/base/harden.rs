@@ -15,6 +15,9 @@ use super::{
     stored::{self, Stored, Structure},
 };
 
+/// The internal command of sapwood, below `workspace`, that runs [`Base::harden`] in the background.
+pub const HARDEN: &str = "harden-base";
+
 /// The boot of a base whose bytes the disk did not take.
 const LOST: &str = "lost";
 

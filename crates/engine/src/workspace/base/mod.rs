@@ -73,6 +73,7 @@ pub use alternates::Dependent;
 pub use blob_pack::{Absent, BlobPack};
 pub use blob_source::BlobSource;
 pub use error::Error;
+pub use harden::HARDEN;
 pub use import::{Importer, Streamed};
 pub use index::Monitor;
 pub use prune::{Act, Freed};
