@@ -80,29 +80,29 @@ pub fn is_inside(state: &Path) -> bool {
     shown_above(state).is_some()
 }
 
-/// Returns the common directory above a path, if a session shows it.
-fn shown_above(path: &Path) -> Option<&Path> {
-    path.ancestors().find(|above| above.file_name().is_some_and(|name| name == SHOWN))
-}
-
-/// Returns the hidden path of a common directory that a session shows.
-fn hidden(shown: &Path) -> Option<PathBuf> {
-    let content: io::Result<_> = by_path::read(&shown.with_file_name(HIDDEN));
-    Some(PathBuf::from(sys::os_str(&content.ok()??)))
+/// Returns the common directory above a path, if a session shows it, and its hidden path. The user
+/// may have a directory of that name too: it has no such file beside it.
+fn shown_above(path: &Path) -> Option<(&Path, PathBuf)> {
+    let is_named = |above: &&Path| above.file_name().is_some_and(|name| name == SHOWN);
+    let hidden = |shown: &Path| {
+        let content: io::Result<_> = by_path::read(&shown.with_file_name(HIDDEN));
+        Some(PathBuf::from(sys::os_str(&content.ok()??)))
+    };
+    path.ancestors().filter(is_named).find_map(|shown| Some((shown, hidden(shown)?)))
 }
 
 /// Returns the path in this session of a path in a record. `state` is a path in the common
 /// directory as this process sees it.
 pub(crate) fn inside(state: &Path, recorded: &Path) -> PathBuf {
-    let shown = shown_above(state);
-    let found = shown.and_then(|shown| Some(shown.join(recorded.strip_prefix(hidden(shown)?).ok()?)));
+    let found =
+        shown_above(state).and_then(|(shown, hidden)| Some(shown.join(recorded.strip_prefix(hidden).ok()?)));
     found.unwrap_or_else(|| recorded.to_owned())
 }
 
 /// Returns the path outside of this session of a path in the common directory, as the mount table
 /// has it.
 pub(crate) fn outside(path: &Path) -> PathBuf {
-    let shown = shown_above(path);
-    let found = shown.and_then(|shown| Some(hidden(shown)?.join(path.strip_prefix(shown).ok()?)));
+    let found =
+        shown_above(path).and_then(|(shown, hidden)| Some(hidden.join(path.strip_prefix(shown).ok()?)));
     found.unwrap_or_else(|| path.to_owned())
 }
