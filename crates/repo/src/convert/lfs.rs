@@ -20,6 +20,9 @@ use crate::{Error, Repository};
 /// The local store.
 pub(super) struct Store {
     objects: PathBuf,
+    /// The size in bytes of the largest object that is read into memory (`core.bigFileThreshold`).
+    /// A larger one is left to the filter.
+    largest: u64,
 }
 
 impl Store {
@@ -47,12 +50,13 @@ impl Store {
             Some(dir) => common.join(sys::os_str(&dir)),
             None => common.join("lfs"),
         };
-        Ok(Some(Store { objects: storage.join("objects") }))
+        let largest = repo.config_size("core.bigFileThreshold")?.unwrap_or(512 << 20);
+        Ok(Some(Store { objects: storage.join("objects"), largest }))
     }
 
     /// Returns the object of a pointer; `None` if it is not here, or the bytes are no pointer.
     pub(super) fn read(&self, pointer: &[u8]) -> Option<Vec<u8>> {
-        let (oid, size) = parse(pointer)?;
+        let (oid, size) = parse(pointer).filter(|(_, size)| *size <= self.largest)?;
         let oid = oid.to_str().ok()?;
         let path = self.objects.join(&oid[..2]).join(&oid[2..4]).join(oid);
         let is_whole = by_path::stat_followed(&path).ok()?.is_some_and(|stat| stat.size == size);
