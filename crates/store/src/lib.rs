@@ -20,7 +20,7 @@ pub mod objects;
 pub mod pack;
 pub mod refs;
 mod shared;
-mod side_by_side;
+pub mod side_by_side;
 mod temp_file;
 
 pub use fsync::{Components, Configured as ConfiguredFsync, Fsync, Method, OBJECT_FILES_ARE_DEPRECATED};

@@ -15,10 +15,7 @@ const MOST: usize = 16;
 
 /// Calls `work` for each item, on several threads. Uses fewer threads if the system refuses more.
 /// Returns the error of the first item that failed, and skips items after it.
-pub(crate) fn for_each<T: Sync, E: Send>(
-    items: &[T],
-    work: impl Fn(&T) -> Result<(), E> + Sync,
-) -> Result<(), E> {
+pub fn for_each<T: Sync, E: Send>(items: &[T], work: impl Fn(&T) -> Result<(), E> + Sync) -> Result<(), E> {
     if items.len() < 2 {
         return items.iter().try_for_each(work);
     }

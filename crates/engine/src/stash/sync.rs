@@ -4,10 +4,11 @@
 use std::{collections::BTreeSet, io};
 
 use bstr::{BStr, BString, ByteSlice as _};
+use store::side_by_side;
 use sys::{Dir, FileType};
 
-/// Makes these files and their names durable. Starts writeback of all files before it waits for
-/// each, so that the disk writes them in parallel. Missing paths are skipped. The error contains
+/// Makes these files and their names durable. Starts writeback of all files, and then waits for
+/// them in parallel, so that the disk combines their flushes. Missing paths are skipped. The error contains
 /// the path that could not be synced.
 pub fn sync(root: &Dir, paths: &[BString]) -> Result<(), (BString, io::Error)> {
     let mut directories: BTreeSet<&BStr> = BTreeSet::new();
@@ -25,13 +26,13 @@ pub fn sync(root: &Dir, paths: &[BString]) -> Result<(), (BString, io::Error)> {
         // If the file system does not support this, the sync below starts the writeback.
         let _ = sys::request_writeback(file);
     }
-    for (path, file) in files {
-        sys::sync_file(&file).map_err(|error| (path.clone(), error))?;
-    }
-    // Deepest directories first. Each sync makes the names in the directory durable.
-    for directory in directories.into_iter().rev() {
+    side_by_side::for_each(&files, |(path, file)| {
+        sys::sync_file(file).map_err(|error| ((*path).clone(), error))
+    })?;
+    let directories: Vec<&BStr> = directories.into_iter().collect();
+    side_by_side::for_each(&directories, |directory| {
         let opened = root.open_dir(directory).and_then(|dir| dir.sync());
-        opened.map_err(|error| (directory.to_owned(), error))?;
-    }
+        opened.map_err(|error| ((*directory).to_owned(), error))
+    })?;
     if paths.is_empty() { Ok(()) } else { root.sync().map_err(|error| (BString::from("."), error)) }
 }
