@@ -78,7 +78,7 @@ fn a_crash_is_told_until_a_commit() {
     assert!(run.stderr.contains_str(told), "{}", run.stderr);
     let again = place.run(&["exec", "one", "--", "true"]);
     assert_eq!(again.stderr, "", "it is told once");
-    assert!(place.done(&["list"]).contains("(1 paths to look at after a crash)"));
+    assert!(place.done(&["list"]).contains("(1 path to look at after a crash)"));
     let found = &place.json()[0]["crash"][0];
     assert_eq!((&found["path"], &found["damage"]), (&"dir/deep/file".into(), &"restored".into()));
     assert_eq!(place.git("one", &["status", "--porcelain"]), "?? new\n");
