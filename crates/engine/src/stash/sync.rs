@@ -8,8 +8,8 @@ use store::side_by_side;
 use sys::{Dir, FileType};
 
 /// Makes these files and their names durable. Starts writeback of all files, and then waits for
-/// them in parallel, so that the disk combines their flushes. Missing paths are skipped. The error contains
-/// the path that could not be synced.
+/// them in parallel, so that the disk combines their flushes. Missing paths are skipped. The error
+/// contains the path that could not be synced.
 pub fn sync(root: &Dir, paths: &[BString]) -> Result<(), (BString, io::Error)> {
     let mut directories: BTreeSet<&BStr> = BTreeSet::new();
     let mut files = Vec::new();

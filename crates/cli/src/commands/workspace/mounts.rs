@@ -137,8 +137,9 @@ const LONGEST_MAINTENANCE: Duration = Duration::from_secs(60);
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Repeats `act` while nothing but Git's own maintenance uses the workspace, or the process that
-/// makes a base durable. Git starts its maintenance in the background after a commit, in the current
-/// directory, so it would keep a workspace from being unmounted though its user has finished. `busy` returns the error of the backend.
+/// makes a base durable. Git starts its maintenance in the background after a commit, in the
+/// current directory, so it would keep a workspace from being unmounted though its user has
+/// finished. `busy` returns the error of the backend.
 pub(super) fn after_maintenance<E>(
     run: &Invocation,
     mut act: impl FnMut() -> Result<(), E>,

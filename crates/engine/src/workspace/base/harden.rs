@@ -15,7 +15,8 @@ use super::{
     stored::{self, Stored, Structure},
 };
 
-/// The internal command of sapwood, below `workspace`, that runs [`Base::harden`] in the background.
+/// The internal command of sapwood, below `workspace`, that runs [`Base::harden`] in the
+/// background.
 pub const HARDEN: &str = "harden-base";
 
 /// The boot of a base whose bytes the disk did not take.

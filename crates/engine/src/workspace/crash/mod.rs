@@ -12,9 +12,9 @@
 //! - `newer`: files of the base with newer times, which nobody wrote in the workspace;
 //! - `notice`: the list for the user.
 //!
-//! Order: repair the newer layer; plan the repairs of the upper one; write the notice; repair; sync;
-//! drop the snapshots of the monitor; remove the mark. A process that is killed in between leaves
-//! the mark, and the next mount begins again.
+//! Order: repair the newer layer; plan the repairs of the upper one; write the notice; repair;
+//! sync; drop the snapshots of the monitor; remove the mark. A process that is killed in between
+//! leaves the mark, and the next mount begins again.
 //!
 //! Design: docs/design/workspace.md, "Writes and crashes".
 
