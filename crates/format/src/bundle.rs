@@ -102,9 +102,10 @@ impl Header {
             None if !prerequisite => return Err(refused()),
             _ => {}
         }
-        match prerequisite {
-            true => self.prerequisites.push(oid),
-            false => self.refs.push((rest[1..].into(), oid)),
+        if prerequisite {
+            self.prerequisites.push(oid)
+        } else {
+            self.refs.push((rest[1..].into(), oid))
         }
         Ok(())
     }

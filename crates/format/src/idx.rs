@@ -152,17 +152,14 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
 
     /// Returns the tables for a search by name.
     fn tables(&self) -> Tables<'_> {
-        match self.version_2 {
-            true => Tables {
-                fanout: &self.data[8..],
-                names: &self.data[8 + FANOUT_LEN..],
-                stride: self.hash.len(),
-            },
-            false => Tables {
+        if self.version_2 {
+            Tables { fanout: &self.data[8..], names: &self.data[8 + FANOUT_LEN..], stride: self.hash.len() }
+        } else {
+            Tables {
                 fanout: &self.data[..],
                 names: &self.data[FANOUT_LEN + 4..],
                 stride: self.hash.len() + 4,
-            },
+            }
         }
     }
 

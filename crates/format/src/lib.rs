@@ -3,6 +3,7 @@
 //! Each module names the document that defines its format. Parsers treat their input as hostile:
 //! for any bytes, the result is a value or an error, never a panic or an unbounded allocation.
 
+pub mod base_files;
 pub mod blank;
 pub mod bundle;
 pub mod chunks;
@@ -10,11 +11,11 @@ pub mod commit_graph;
 pub mod config;
 pub mod erofs;
 mod fanout;
-pub mod fleet;
 pub mod hash;
 pub mod idx;
 pub mod idx_writer;
 pub mod index;
+pub mod keys;
 pub mod loose;
 pub mod midx;
 pub mod mode;
@@ -28,6 +29,7 @@ pub mod ref_file;
 pub mod reflog;
 pub mod refname;
 pub mod rev;
+pub mod shell;
 pub mod tree;
 pub mod wildmatch;
 

@@ -40,9 +40,12 @@ pub enum Malformed {
 impl Malformed {
     /// Creates the error for the line at the start of `bytes`.
     fn line(bytes: &[u8]) -> Malformed {
-        let shown = |line: &[u8]| match line.len() < LONGEST_SHOWN {
-            true => line.into(),
-            false => BString::from([&line[..SHOWN], b"..."].concat()),
+        let shown = |line: &[u8]| {
+            if line.len() < LONGEST_SHOWN {
+                line.into()
+            } else {
+                BString::from([&line[..SHOWN], b"..."].concat())
+            }
         };
         match bytes.find_byte(b'\n') {
             Some(end) => Malformed::Unexpected(shown(&bytes[..end])),
@@ -151,9 +154,10 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
             return Ok(());
         }
         let last = self.record_start(self.start, bytes.len() - 1);
-        match bytes.ends_with(b"\n") && bytes.len() - last >= self.min_line_len() {
-            true => Ok(()),
-            false => Err(Malformed::line(&bytes[last..])),
+        if bytes.ends_with(b"\n") && bytes.len() - last >= self.min_line_len() {
+            Ok(())
+        } else {
+            Err(Malformed::line(&bytes[last..]))
         }
     }
 
@@ -219,10 +223,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         let (mut low, mut high) = (self.start, self.len());
         while low < high {
             let at = self.record_start(low, low + (high - low) / 2);
-            match self.name_at(at) < name {
-                true => low = self.record_end(at).min(high),
-                false => high = at,
-            }
+            if self.name_at(at) < name { low = self.record_end(at).min(high) } else { high = at }
         }
         low
     }

@@ -120,9 +120,10 @@ impl Matcher<'_> {
         let ends_component = rest.is_empty() || rest[0] == b'/' || rest.starts_with(b"\\/");
         let is_double = behind - start > 1 && begins_component && ends_component;
         let crosses = !self.mode.pathname || is_double;
-        let limit = match crosses {
-            true => self.text.len(),
-            false => self.text[self.at..].find_byte(b'/').map_or(self.text.len(), |slash| self.at + slash),
+        let limit = if crosses {
+            self.text.len()
+        } else {
+            self.text[self.at..].find_byte(b'/').map_or(self.text.len(), |slash| self.at + slash)
         };
         if rest.is_empty() {
             // Only a slash can follow, so no other star of the component can help.
@@ -158,19 +159,19 @@ impl Matcher<'_> {
         let Some(&Star { behind, from, limit }) = star.as_ref() else { return false };
         let next = self.pattern[behind];
         let candidates = self.text.get(from..self.text.len().min(limit + 1)).unwrap_or_default();
-        let skipped = match is_special(next) {
-            true => (!candidates.is_empty()).then_some(0),
-            false => {
-                let next = self.fold(next);
-                candidates.iter().position(|&byte| self.fold(byte) == next)
-            }
+        let skipped = if is_special(next) {
+            (!candidates.is_empty()).then_some(0)
+        } else {
+            let next = self.fold(next);
+            candidates.iter().position(|&byte| self.fold(byte) == next)
         };
         let Some(skipped) = skipped else { return false };
         (self.place, self.at) = (behind, from + skipped);
         let star = Some(Star { behind, from: self.at + 1, limit });
-        match crosses {
-            true => self.across = star,
-            false => self.within = star,
+        if crosses {
+            self.across = star
+        } else {
+            self.within = star
         }
         true
     }

@@ -6,9 +6,11 @@
 //! to a dead process, in whatever namespace that ran, and a lock file that is the same file as the
 //! claim was made by this process and by no other.
 //!
-//! Order: the symbolic link, the claim, its `flock`, and then the lock file itself, by `link`,
-//! which fails like `O_EXCL` if there is one. A kill between any two steps leaves something that
-//! [`recover`] removes.
+//! Order: the claim, its `flock`, the symbolic link, and then the lock file itself, by `link`,
+//! which fails like `O_EXCL` if there is one. The claim is removed after everything else. So a
+//! symbolic link without a claim belongs to a dead process too, and a kill between any two steps
+//! leaves something that [`recover`] removes. If [`recover`] takes a claim without a `flock` that
+//! is about to get one, the owner finds it gone, and makes the lock file without it.
 
 use std::{
     io,
@@ -61,24 +63,23 @@ fn prepare(directory: &Path, lock_path: &Path) -> Option<(File, Claim)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let name = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let path = directory.join(name);
-    let link = || by_path::symlink(lock_path, &of(&path));
-    match link() {
+    let create = || by_path::create_new(&path, 0o666);
+    let file = match create() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             by_path::create_dir_all(directory).ok()?;
-            link().ok()?;
+            create().ok()?
         }
-        linked => linked.ok()?,
-    }
-    let claim = || -> io::Result<(File, File)> {
-        let file = by_path::create_new(&path, 0o666)?;
+        created => created.ok()?,
+    };
+    let claim = || -> io::Result<File> {
         let alive = by_path::open(&path)?;
-        match sys::try_lock(&alive)? {
-            true => Ok((file, alive)),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        if !sys::try_lock(&alive)? {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
+        by_path::symlink(lock_path, &of(&path)).map(|()| alive)
     };
     match claim() {
-        Ok((file, alive)) => Some((file, Claim { path, _alive: alive })),
+        Ok(alive) => Some((file, Claim { path, _alive: alive })),
         Err(_) => {
             remove(&path);
             None
@@ -96,8 +97,8 @@ fn of(claim: &Path) -> PathBuf {
 const LINK: &str = ".lock";
 
 fn remove(claim: &Path) {
-    let _ = by_path::remove_file(claim);
     let _ = by_path::remove_file(&of(claim));
+    let _ = by_path::remove_file(claim);
     // The directory and the one above it stay while they hold something else.
     for directory in claim.ancestors().skip(1).take(2) {
         if by_path::remove_dir(directory).is_err() {
@@ -122,21 +123,22 @@ pub fn recover(directory: &Path, within: &Path) -> io::Result<Vec<PathBuf>> {
     };
     let mut removed = Vec::new();
     for (name, _) in names {
-        let Some(claim) = name.as_bytes().strip_suffix(LINK.as_bytes()) else { continue };
-        let claim = directory.join(sys::os_str(claim));
-        let lock_path = by_path::read_link(&of(&claim))?.filter(|path| is_lock_in(path, within));
-        let dead = match by_path::open(&claim) {
-            Ok(file) => sys::try_lock(&file)?.then_some(file),
-            // The process has not come further, or is removing the claim.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        let bytes = name.as_bytes();
+        let claim = directory.join(sys::os_str(bytes.strip_suffix(LINK.as_bytes()).unwrap_or(bytes)));
+        match by_path::open(&claim) {
+            Ok(file) if sys::try_lock(&file)? => {
+                let lock_path = by_path::read_link(&of(&claim))?.filter(|path| is_lock_in(path, within));
+                if let Some(lock_path) = lock_path
+                    && is_same(&file, &lock_path)?
+                {
+                    by_path::remove_file(&lock_path)?;
+                    removed.push(lock_path);
+                }
+            }
+            Ok(_) => continue,
+            // It was removed meanwhile, or a symbolic link is left.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
-        };
-        let Some(file) = dead else { continue };
-        if let Some(lock_path) = lock_path
-            && is_same(&file, &lock_path)?
-        {
-            by_path::remove_file(&lock_path)?;
-            removed.push(lock_path);
         }
         remove(&claim);
     }
@@ -198,5 +200,25 @@ mod tests {
         drop(alive);
         assert!(!claims.exists(), "nothing is left");
         assert_eq!(recover(&claims, dir.path()).expect("recovered"), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn the_parts_of_a_claim_are_removed() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let claims = dir.path().join("claims");
+        let lock = dir.path().join("index.lock");
+        fs::create_dir(&claims).expect("created");
+        fs::write(&lock, "another program's").expect("written");
+        let (_, alive) = prepare(&claims, &lock).expect("claimed");
+        fs::write(claims.join("1-0"), "").expect("written");
+        fs::write(claims.join("1-1"), "").expect("written");
+        for name in ["1-1.lock", "1-2.lock"] {
+            std::os::unix::fs::symlink(&lock, claims.join(name)).expect("linked");
+        }
+        assert_eq!(recover(&claims, dir.path()).expect("recovered"), [] as [PathBuf; 0]);
+        assert!(lock.exists() && alive.path.exists() && of(&alive.path).is_symlink());
+        assert_eq!(fs::read_dir(&claims).expect("listed").count(), 2);
+        drop(alive);
+        assert!(!claims.exists(), "nothing is left");
     }
 }

@@ -1,8 +1,8 @@
 //! Folds small packs into one.
 //!
-//! Commands that add many objects write a pack each ([`crate::objects::Transaction`]). Every lookup
-//! searches every pack, so the number of packs must stay small. Above a limit, their entries are
-//! copied into one new pack.
+//! Commands that add many objects write a pack each ([`crate::objects::ObjectTransaction`]). Every
+//! lookup searches every pack, so the number of packs must stay small. Above a limit, their entries
+//! are copied into one new pack.
 //!
 //! Promise: no object is lost, and other processes may read at the same time. The new pack is
 //! published and synced before the first old pack is removed. A reader that has an old pack open

@@ -273,18 +273,15 @@ fn prepare(
     options: &WriteOptions,
     fsync: &Fsync,
 ) -> Result<(), CommitError> {
-    match options.split.unwrap_or(index.base.is_some()) && !index.sparse {
-        true => {
-            let delta = share(lock, index, options, fsync)?;
-            let base = index.base.expect("made if there was none");
-            write(lock.file(), index, Part::Split { base, delta: &delta }, options, Trailer::AsConfigured)
-                .map_err(|error| error.with_path(lock.lock_path()))?;
-        }
-        false => {
-            index.base = None;
-            write(lock.file(), index, Part::Whole, options, Trailer::AsConfigured)
-                .map_err(|error| error.with_path(lock.lock_path()))?;
-        }
+    if options.split.unwrap_or(index.base.is_some()) && !index.sparse {
+        let delta = share(lock, index, options, fsync)?;
+        let base = index.base.expect("made if there was none");
+        write(lock.file(), index, Part::Split { base, delta: &delta }, options, Trailer::AsConfigured)
+            .map_err(|error| error.with_path(lock.lock_path()))?;
+    } else {
+        index.base = None;
+        write(lock.file(), index, Part::Whole, options, Trailer::AsConfigured)
+            .map_err(|error| error.with_path(lock.lock_path()))?;
     }
     let stat = sys::stat_of(lock.file()).map_err(|source| Error::Io {
         what: "stat",
@@ -341,15 +338,14 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
     let unreadable = sys::unreadable_page_count();
     let mapped = || Ok((sys::stat_of(&file)?, sys::Map::of(&file)?));
     let (stat, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
-    let threads = match map.len() < WORTH_THREADS {
+    let threads = if map.len() < WORTH_THREADS {
         // Query the number of cores only if it is needed.
-        true => 1,
-        false => {
-            // Prefetch the whole file, in case it is on a slow disk. For a cached file this takes
-            // 30 µs per 10 MB.
-            map.prefetch();
-            cores(options.threads)
-        }
+        1
+    } else {
+        // Prefetch the whole file, in case it is on a slow disk. For a cached file this takes
+        // 30 µs per 10 MB.
+        map.prefetch();
+        cores(options.threads)
     };
     let how = read::Options {
         threads,

@@ -103,9 +103,10 @@ impl TempFile {
         match self.claim(path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                match self.equals(path).map_err(|source| self.error("compare", source))? {
-                    true => Ok(false),
-                    false => Err(Error::Differs { new: self.path.clone(), old: path.to_owned() }),
+                if self.equals(path).map_err(|source| self.error("compare", source))? {
+                    Ok(false)
+                } else {
+                    Err(Error::Differs { new: self.path.clone(), old: path.to_owned() })
                 }
             }
             Err(source) => Err(self.error("rename", source)),

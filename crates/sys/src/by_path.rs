@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fs,
     io::{self, Read as _},
+    os::fd::{AsFd as _, AsRawFd as _},
     os::unix::{
         ffi::OsStringExt,
         fs::{DirBuilderExt, PermissionsExt},
@@ -197,6 +198,13 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 /// Runs `link`: adds the name `to` for `from`. Does not follow `from` if it is a symbolic link.
 pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Link, || fs::hard_link(from, to)))
+}
+
+/// Adds the name `to` for an open file, whatever its own name leads to by now.
+pub fn hard_link_open(file: &File, to: &Path) -> io::Result<()> {
+    let from = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let flags = AtFlags::SYMLINK_FOLLOW;
+    Ok(retried(Phase::Link, || rustix::fs::linkat(CWD, from.as_str(), CWD, to, flags))?)
 }
 
 /// Runs `symlink`.

@@ -35,17 +35,37 @@ pub fn can_reflink(from: &Path, to: &Path) -> io::Result<()> {
 ///
 /// The profile counts this as one call, however many system calls it takes.
 pub fn copy(src: &File, dst: &File) -> io::Result<u64> {
-    copy_in_pieces(src, dst, u64::MAX, || Ok(()))
+    copy_in_pieces(src, dst, u64::MAX, |_| Ok(()))
 }
 
 /// Like [`copy`], but a signal stops it after the next piece
 /// ([`interrupt::is_stop`](crate::interrupt::is_stop)).
 pub fn copy_stoppable(src: &File, dst: &File) -> io::Result<u64> {
-    const PIECE: u64 = 32 << 20;
-    copy_in_pieces(src, dst, PIECE, crate::interrupt::check)
+    copy_in_pieces(src, dst, PIECE, |_| crate::interrupt::check())
 }
 
-fn copy_in_pieces(src: &File, dst: &File, most: u64, check: impl Fn() -> io::Result<()>) -> io::Result<u64> {
+/// Like [`copy_stoppable`], but returns an error of kind `FileTooLarge` soon after `limit` bytes:
+/// another process may let the file grow without end.
+pub fn copy_up_to(src: &File, dst: &File, limit: u64) -> io::Result<u64> {
+    let copied = copy_in_pieces(src, dst, PIECE.min(limit.saturating_add(1)), |copied| {
+        if copied > limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        crate::interrupt::check()
+    })?;
+    if copied > limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(copied) }
+}
+
+/// The most bytes of one call of a copy that can be stopped.
+const PIECE: u64 = 32 << 20;
+
+/// `check` gets the number of bytes copied so far.
+fn copy_in_pieces(
+    src: &File,
+    dst: &File,
+    most: u64,
+    check: impl Fn(u64) -> io::Result<()>,
+) -> io::Result<u64> {
     let begin = src.std().stream_position()?;
     loop {
         let copied = call(Phase::Write, || io::copy(&mut io::Read::take(src.std(), most), &mut dst.std()));
@@ -56,7 +76,7 @@ fn copy_in_pieces(src: &File, dst: &File, most: u64, check: impl Fn() -> io::Res
             Ok(copied) if copied < most => return Ok(src.std().stream_position()? - begin),
             Ok(_) => {}
         }
-        check()?;
+        check(src.std().stream_position()? - begin)?;
     }
 }
 
@@ -75,6 +95,10 @@ mod tests {
         let copied = copy(&source(), &create_new(&dst, 0o666).expect("creates")).expect("copies");
         assert_eq!(copied, content.len() as u64);
         assert_eq!(std::fs::read(&dst).expect("reads"), content);
+        for (limit, fits) in [(copied, true), (copied - 1, false), (0, false)] {
+            let to = create_new(&dir.path().join(format!("{limit}")), 0o666).expect("creates");
+            assert_eq!(copy_up_to(&source(), &to, limit).ok(), fits.then_some(copied), "{limit}");
+        }
         match reflink(&source(), &create_new(&clone, 0o666).expect("creates")) {
             Ok(()) => assert_eq!(std::fs::read(&clone).expect("reads"), content),
             Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),

@@ -11,12 +11,12 @@
 //! way. Without openat2, the parent is opened one component at a time, each with `O_NOFOLLOW |
 //! O_DIRECTORY`.
 //!
-//! On failure no partial result stays: an operation creates or removes one entry or none.
+//! A [`Dir`] only reads. [`DirMut`](crate::DirMut) has the calls that change entries.
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    path::Path,
+    os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
     sync::OnceLock,
 };
 
@@ -80,32 +80,20 @@ impl Dir {
         Ok(Dir::new(self.open_at(path, flags, Mode::empty())?, self.capabilities))
     }
 
+    /// Returns a path that leads to this directory in this process, wherever it lies.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.as_fd().as_raw_fd()).into()
+    }
+
     /// Returns a second handle to the same directory.
     pub fn try_clone(&self) -> io::Result<Dir> {
         Ok(Dir::new(Closing::new(self.as_fd().try_clone_to_owned()?), self.capabilities))
-    }
-
-    /// Creates a file for writing (`O_CREAT | O_EXCL | O_WRONLY`), with mode 0777 if `executable`
-    /// and 0666 otherwise; the umask applies. `path` has one or more components.
-    pub fn create_new(&self, path: &[u8], executable: bool) -> io::Result<File> {
-        crate::interrupt::install();
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
-        Ok(File::from_fd(self.open_at(path, flags, mode)?))
     }
 
     /// Opens a file for reading. Returns `ELOOP` if the last component is a link. Opening a fifo
     /// does not block.
     pub fn open_file(&self, path: &[u8]) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        Ok(File::from_fd(self.open_at(path, flags, Mode::empty())?))
-    }
-
-    /// Opens an existing file for reading, and for writing at any offset. Otherwise like
-    /// [`Dir::open_file`].
-    pub fn open_to_edit(&self, path: &[u8]) -> io::Result<File> {
-        crate::interrupt::install();
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         Ok(File::from_fd(self.open_at(path, flags, Mode::empty())?))
     }
 
@@ -182,71 +170,10 @@ impl Dir {
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
-    /// Runs `mkdir` with mode 0777; the umask applies.
-    pub fn create_dir(&self, path: &[u8]) -> io::Result<()> {
-        self.at(Phase::MakeDir, path, |dir, name| rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)))
-    }
-
-    /// Runs `unlink`. Returns `EISDIR` for a directory.
-    pub fn remove_file(&self, path: &[u8]) -> io::Result<()> {
-        self.at(Phase::Remove, path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
-    }
-
-    /// Runs `rmdir`.
-    pub fn remove_dir(&self, path: &[u8]) -> io::Result<()> {
-        self.at(Phase::Remove, path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
-    }
-
-    /// Sets the modification time of a file, a directory, or a symbolic link itself: seconds and
-    /// nanoseconds. The access time stays.
-    pub fn set_modified(&self, path: &[u8], time: (i64, u32)) -> io::Result<()> {
-        let times = crate::by_path::only_modified(time);
-        self.at(Phase::Write, path, |dir, name| {
-            rustix::fs::utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)
-        })
-    }
-
-    /// Creates a symbolic link at `path` that points to `target`.
-    pub fn symlink(&self, target: &[u8], path: &[u8]) -> io::Result<()> {
-        self.at(Phase::Link, path, |dir, name| rustix::fs::symlinkat(target, dir, name))
-    }
-
     /// Returns the target of a symbolic link.
     pub fn read_link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
         self.at(Phase::Read, path, |dir, name| rustix::fs::readlinkat(dir, name, Vec::new()))
             .map(|target| target.into_bytes())
-    }
-
-    /// Runs `link`: adds the name `to` beneath this directory for `from` beneath `source`. Does not
-    /// follow a symbolic link.
-    pub fn link_from(&self, source: &Dir, from: &[u8], to: &[u8]) -> io::Result<()> {
-        let (from_dir, from) = source.parent_of(from)?;
-        let (to_dir, to) = self.parent_of(to)?;
-        let flags = AtFlags::empty();
-        Ok(retried(Phase::Link, || rustix::fs::linkat(from_dir.as_fd(), from, to_dir.as_fd(), to, flags))?)
-    }
-
-    /// Renames an entry beneath this directory. Replaces an existing file at `to`.
-    pub fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
-        let (from_dir, from) = self.parent_of(from)?;
-        let (to_dir, to) = self.parent_of(to)?;
-        Ok(retried(Phase::Link, || rustix::fs::renameat(from_dir.as_fd(), from, to_dir.as_fd(), to))?)
-    }
-
-    /// Renames an entry beneath this directory. Returns `EEXIST` if `to` exists. If the file system
-    /// does not support such a rename, `to` is checked first.
-    pub fn rename_new(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
-        let (from_dir, from_name) = self.parent_of(from)?;
-        let (to_dir, to_name) = self.parent_of(to)?;
-        let flags = rustix::fs::RenameFlags::NOREPLACE;
-        let renamed = retried(Phase::Link, || {
-            rustix::fs::renameat_with(from_dir.as_fd(), from_name, to_dir.as_fd(), to_name, flags)
-        });
-        match renamed {
-            Err(Errno::INVAL | Errno::NOSYS) if self.stat(to)?.is_none() => self.rename(from, to),
-            Err(Errno::INVAL | Errno::NOSYS) => Err(Errno::EXIST.into()),
-            renamed => Ok(renamed?),
-        }
     }
 
     /// Runs `fsync` on the directory: the names in it survive a crash from then on.
@@ -278,7 +205,7 @@ impl Dir {
     }
 
     /// Runs one system call of this kind on the last component of `path`.
-    fn at<T>(
+    pub(crate) fn at<T>(
         &self,
         kind: Phase,
         path: &[u8],
@@ -288,7 +215,7 @@ impl Dir {
         Ok(retried(kind, || call(parent.as_fd(), name))?)
     }
 
-    fn open_at(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<Closing<OwnedFd>, Errno> {
+    pub(crate) fn open_at(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<Closing<OwnedFd>, Errno> {
         if self.capabilities.openat2 && path.contains(&b'/') {
             check(path)?;
             return open_with(|| rustix::fs::openat2(self.as_fd(), path, flags, mode, RESOLVE));
@@ -298,7 +225,7 @@ impl Dir {
     }
 
     /// Returns the directory that contains the last component, and that component.
-    fn parent_of<'a>(&self, path: &'a [u8]) -> Result<(Parent<'_>, &'a [u8]), Errno> {
+    pub(crate) fn parent_of<'a>(&self, path: &'a [u8]) -> Result<(Parent<'_>, &'a [u8]), Errno> {
         check(path)?;
         let Some(slash) = path.iter().rposition(|&byte| byte == b'/') else {
             return Ok((Parent::Borrowed(self.as_fd()), path));
@@ -324,13 +251,13 @@ impl AsFd for Dir {
     }
 }
 
-enum Parent<'a> {
+pub(crate) enum Parent<'a> {
     Borrowed(BorrowedFd<'a>),
     Opened(Closing<OwnedFd>),
 }
 
 impl Parent<'_> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Parent::Borrowed(fd) => *fd,
             Parent::Opened(fd) => fd.get().as_fd(),

@@ -8,9 +8,9 @@ use std::{
 
 use rustix::io::Errno;
 
-use crate::{Capabilities, Dir, FileType, Listing};
+use crate::{Capabilities, Dir, DirMut, FileType, Listing};
 
-fn with_and_without_openat2(test: impl Fn(&std::path::Path, Dir)) {
+fn with_and_without_openat2(test: impl Fn(&std::path::Path, DirMut)) {
     for forced in [false, true] {
         let temp = tempfile::tempdir().expect("a directory for tests");
         let root = temp.path().join("root");
@@ -18,7 +18,7 @@ fn with_and_without_openat2(test: impl Fn(&std::path::Path, Dir)) {
         fs::create_dir(temp.path().join("outside")).expect("made");
         fs::write(temp.path().join("outside/file"), b"outside").expect("written");
         let dir = if forced { Dir::open_with(&root, Capabilities::NONE) } else { Dir::open(&root) };
-        test(&root, dir.expect("opens"));
+        test(&root, DirMut::of(dir.expect("opens")));
         assert_eq!(fs::read(temp.path().join("outside/file")).expect("still there"), b"outside");
         assert_eq!(fs::read_dir(temp.path().join("outside")).expect("still there").count(), 1);
     }

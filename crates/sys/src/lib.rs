@@ -16,6 +16,7 @@ mod copy;
 mod cores;
 mod device;
 mod dir;
+mod dir_mut;
 mod entry;
 mod file;
 mod file_system;
@@ -52,10 +53,11 @@ pub mod xattr;
 mod zone;
 
 pub use capabilities::Capabilities;
-pub use copy::{can_reflink, copy, copy_stoppable, reflink};
+pub use copy::{can_reflink, copy, copy_stoppable, copy_up_to, reflink};
 pub use cores::cores;
 pub use device::is_rotational;
 pub use dir::Dir;
+pub use dir_mut::DirMut;
 pub use entry::{run_main, set_up};
 pub use file::File;
 pub use file_system::FileSystem;
@@ -66,16 +68,18 @@ pub use limits::{
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, MemoryLeft, bound_heap, memory_left, release_freed, thread_limit, use_huge_pages};
-pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of, mounts_on};
-pub use mount_users::{other_namespaces, processes_in, users_of_mount};
+pub use mount_table::{
+    Mount, MountTable, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of, mounts_on,
+};
+pub use mount_users::{Use, all_uses, other_namespaces, processes_in, users_of_mount};
 pub use positioned::{data_ranges, punch_hole};
 pub use process::{
     Ended, end_by_signals, exec, has_read_block_device, is_ignored, is_lock_of_reader, is_running,
     keep_alive, lock, read_stdin, run_detached, spawn_detached, spawn_service, stdin_is_file, terminate,
     thread_time, thread_waits, try_lock, try_lock_shared, wait_to_read, wait_to_read_for, waits,
 };
-pub use read::{read_stoppable, read_to_end};
-pub use reason::{not_found, reason};
+pub use read::{read_stoppable, read_to_end, read_up_to};
+pub use reason::{is_missing, not_found, reason};
 pub use regex::Regex;
 pub use removal::{Protection, RemovalFacts};
 pub use sigbus::{

@@ -1,7 +1,8 @@
 //! The mounts in the namespace of a process. Source: `proc_pid_mountinfo(5)`.
 
 use std::{
-    collections::HashSet,
+    cell::OnceCell,
+    collections::{HashMap, HashSet},
     ffi::OsString,
     fs, io,
     os::{
@@ -107,6 +108,24 @@ pub fn mount_at(path: &Path) -> io::Result<Option<Mount>> {
     match mount_id(path)? {
         Some((id, true)) => Ok(mounts()?.into_iter().find(|mount| mount.id == id)),
         _ => Ok(None),
+    }
+}
+
+/// The mounts of this namespace, read once, for many questions.
+#[derive(Debug, Default)]
+pub struct MountTable(OnceCell<HashMap<u64, Mount>>);
+
+impl MountTable {
+    /// Like [`mount_at`]. A mount that is newer than the table is looked up again.
+    pub fn mount_at(&self, path: &Path) -> io::Result<Option<Mount>> {
+        let Some((id, true)) = mount_id(path)? else { return Ok(None) };
+        if self.0.get().is_none() {
+            let _first = self.0.set(mounts()?.into_iter().map(|mount| (mount.id, mount)).collect());
+        }
+        match self.0.get().and_then(|known| known.get(&id)) {
+            Some(mount) => Ok(Some(mount.clone())),
+            None => mount_at(path),
+        }
     }
 }
 

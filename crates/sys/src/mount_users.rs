@@ -1,9 +1,6 @@
 //! The processes that use a mount, and therefore prevent its unmount.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashSet, fs, io, path::PathBuf};
 
 use crate::{
     mount_table::mount_id,
@@ -38,14 +35,44 @@ pub fn other_namespaces() -> io::Result<Vec<(MountNamespace, u32)>> {
     Ok(found)
 }
 
+/// A file or directory that a process uses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Use {
+    /// The process.
+    pub pid: u32,
+    /// The id of the mount.
+    pub mount: u64,
+    /// The path, as the process sees it.
+    pub path: PathBuf,
+}
+
+/// Returns what all processes use that this process may examine: their open and mapped files, their
+/// programs, roots and working directories. One pass, for many mounts.
+pub fn all_uses() -> io::Result<HashSet<Use>> {
+    let mut found = HashSet::new();
+    for pid in process_ids()? {
+        for link in links_of(pid) {
+            // A socket or a pipe has no path.
+            if let Ok(path) = fs::read_link(&link)
+                && path.is_absolute()
+                && let Ok(Some((mount, _))) = mount_id(&link)
+            {
+                found.insert(Use { pid, mount, path });
+            }
+        }
+    }
+    Ok(found)
+}
+
 fn uses(pid: u32, id: u64) -> bool {
+    links_of(pid).any(|link| matches!(mount_id(&link), Ok(Some((found, _))) if found == id))
+}
+
+/// Returns the links in `/proc` to what a process uses. Each directory is read when it is reached.
+fn links_of(pid: u32) -> impl Iterator<Item = PathBuf> {
     let process = PathBuf::from(format!("/proc/{pid}"));
-    let is_on_mount = |link: &Path| matches!(mount_id(link), Ok(Some((found, _))) if found == id);
-    let any_in = |name: &str| {
-        let links = fs::read_dir(process.join(name)).into_iter().flatten();
-        links.flatten().any(|link| is_on_mount(&link.path()))
-    };
-    ["cwd", "root", "exe"].iter().any(|name| is_on_mount(&process.join(name)))
-        || any_in("fd")
-        || any_in("map_files")
+    let single = ["cwd", "root", "exe"].map(|name| process.join(name));
+    let lists = ["fd", "map_files"].map(|name| process.join(name));
+    let links = |list: PathBuf| fs::read_dir(list).into_iter().flatten().flatten().map(|link| link.path());
+    single.into_iter().chain(lists.into_iter().flat_map(links))
 }

@@ -24,22 +24,32 @@ const PIECE: usize = 4 << 20;
 /// one byte more than expected, so a short read marks the end. [`std::fs::File`] takes four calls.
 /// Returns an error of kind `OutOfMemory` if the memory does not suffice.
 pub fn read_to_end(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
-    read_in_pieces(file, expected, buffer, MOST, || Ok(()))
+    read_in_pieces(file, expected, buffer, MOST, |_| Ok(true))
+}
+
+/// Like [`read_to_end`], but appends at most `limit` bytes: another process may let the file grow
+/// without end.
+pub fn read_up_to(file: &File, expected: u64, limit: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let before = buffer.len();
+    read_in_pieces(file, expected.min(limit), buffer, MOST, |done| Ok(done < limit))?;
+    buffer.truncate(before.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)));
+    Ok(())
 }
 
 /// Like [`read_to_end`], but a signal stops it after the next piece
 /// ([`interrupt::is_stop`](crate::interrupt::is_stop)). For files of the user, which may be large,
 /// before anything has to be recorded.
 pub fn read_stoppable(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
-    read_in_pieces(file, expected, buffer, PIECE, crate::interrupt::check)
+    read_in_pieces(file, expected, buffer, PIECE, |_| crate::interrupt::check().map(|()| true))
 }
 
+/// `goes_on` gets the number of bytes read so far.
 fn read_in_pieces(
     file: &File,
     expected: u64,
     buffer: &mut Vec<u8>,
     most: usize,
-    check: impl Fn() -> io::Result<()>,
+    goes_on: impl Fn(u64) -> io::Result<bool>,
 ) -> io::Result<()> {
     let wanted = usize::try_from(expected).unwrap_or(usize::MAX).min(MOST).saturating_add(1);
     // Files in /proc report a size of 0.
@@ -57,7 +67,9 @@ fn read_in_pieces(
         if is_short && done == read as u64 && done < expected && stat_of(file)?.size == done {
             return Ok(());
         }
-        check()?;
+        if !goes_on(done)? {
+            return Ok(());
+        }
         buffer.try_reserve(LEAST)?;
     }
 }
@@ -91,8 +103,14 @@ mod tests {
                 assert_eq!(read.strip_prefix(b"before"), Some(&content[..]), "{size} {expected}");
                 let mut read = b"before".to_vec();
                 let file = open(&path).expect("opens");
-                read_in_pieces(&file, expected, &mut read, 1000, || Ok(())).expect("reads");
+                read_in_pieces(&file, expected, &mut read, 1000, |_| Ok(true)).expect("reads");
                 assert_eq!(read.strip_prefix(b"before"), Some(&content[..]), "{size} {expected} in pieces");
+                for limit in [0, 1, 4999, 5000, 5001, u64::MAX] {
+                    let mut read = b"before".to_vec();
+                    read_up_to(&open(&path).expect("opens"), expected, limit, &mut read).expect("reads");
+                    let rest = &content[..size.min(usize::try_from(limit).expect("64 bits"))];
+                    assert_eq!(read.strip_prefix(b"before"), Some(rest), "{size} {expected} {limit}");
+                }
             }
         }
     }

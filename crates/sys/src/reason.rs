@@ -11,6 +11,11 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
+/// Returns true for `ENOENT` and `ENOTDIR`, which are not errors for an optional file.
+pub fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// Returns the error for a file that does not exist.
 pub fn not_found() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOENT)

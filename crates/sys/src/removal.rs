@@ -60,15 +60,6 @@ impl Dir {
         let wanted = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
         retried(Phase::Stat, || rustix::fs::accessat(self.as_fd(), c".", wanted, AtFlags::EACCESS)).is_ok()
     }
-
-    /// Renames an entry of this directory into another directory. Replaces an entry at `to`, as
-    /// `rename` does.
-    pub fn rename_into(&self, from: &[u8], other: &Dir, to: &[u8]) -> io::Result<()> {
-        let renamed = self.with_parent(from, |dir, from| {
-            retried(Phase::Link, || rustix::fs::renameat(dir, from, other.as_fd(), to))
-        });
-        renamed?.ok_or_else(|| Errno::NOENT.into())
-    }
 }
 
 fn removal_facts(
@@ -121,17 +112,5 @@ mod tests {
         assert!(dir.may_be_emptied());
         let proc = Dir::open("/proc".as_ref()).expect("opens").removal_facts_of_self().expect("there");
         assert!(matches!(proc.protection, Protection::Mount | Protection::Unknown));
-    }
-
-    #[test]
-    fn renames_between_directories() {
-        let place = tempfile::tempdir().expect("a directory for tests");
-        std::fs::create_dir_all(place.path().join("a/b")).expect("made");
-        std::fs::create_dir_all(place.path().join("t")).expect("made");
-        let (dir, other) =
-            (Dir::open(place.path()).expect("opens"), Dir::open(&place.path().join("t")).expect("opens"));
-        dir.rename_into(b"a/b", &other, b"0").expect("renamed");
-        assert!(place.path().join("t/0").is_dir());
-        assert_eq!(dir.rename_into(b"a/b", &other, b"1").expect_err("gone").kind(), io::ErrorKind::NotFound);
     }
 }

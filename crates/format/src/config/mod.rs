@@ -1,20 +1,25 @@
-//! Edits configuration files and preserves the rest of their content.
+//! Reads configuration files, parses their values, and edits them and preserves the rest of their
+//! content.
 //!
 //! Source: `git-config(1)`, "Syntax". Bytes outside an edit stay unchanged, including comments and
 //! odd formatting. The edit writes the same text at the same place as `git config`: it replaces a
 //! value where it stands, adds a new value after the last one of its section, and adds a new
 //! section at the end.
 //!
-//! Another crate reads values, with includes and scopes.
+//! Another crate follows includes and knows scopes.
 
+mod read;
 mod rewrite;
 mod scan;
 mod section;
+mod value;
 
 use bstr::{BStr, BString, ByteSlice};
 
+pub use read::{BadLine, Pair, parse, parse_leading};
 pub use rewrite::change;
 pub use section::{SectionError, rename_section};
+pub use value::{parse_bool, parse_int, parse_size, parse_unsigned};
 
 /// One change. Keys have the form `section.name` or `section.subsection.name`. Section and name are
 /// compared without case, and written as given.

@@ -255,10 +255,7 @@ impl<'a> Image<'a> {
                 open.push(self.enter(&raw, parent, path.as_ref())?);
             }
         }
-        match found == self.inodes {
-            true => Ok(()),
-            false => Err(Error::Superblock("it counts other inodes").into()),
-        }
+        if found == self.inodes { Ok(()) } else { Err(Error::Superblock("it counts other inodes").into()) }
     }
 
     fn inode(&self, nid: u64, path: &BStr) -> Result<Raw<'a>, Error> {
@@ -348,9 +345,10 @@ impl<'a> Image<'a> {
             _ => return Err("it has an unknown layout"),
         };
         let end = u64::from(place.block) + size.div_ceil(1 << self.block_bits);
-        match end <= u64::from(self.devices[usize::from(place.device)]) {
-            true => Ok(Some(place)),
-            false => Err("its content lies outside of its device"),
+        if end <= u64::from(self.devices[usize::from(place.device)]) {
+            Ok(Some(place))
+        } else {
+            Err("its content lies outside of its device")
         }
     }
 
@@ -422,15 +420,14 @@ impl<'a> Image<'a> {
             let entry = block.get(dir.next * DIRENT..)?.get(..DIRENT)?;
             let name_at = usize::from(u16_at(entry, 8)?);
             let is_last = dir.next + 1 == count;
-            let end = match is_last {
-                true => block.len(),
-                false => usize::from(u16_at(block, (dir.next + 1) * DIRENT + 8)?),
-            };
+            let end =
+                if is_last { block.len() } else { usize::from(u16_at(block, (dir.next + 1) * DIRENT + 8)?) };
             let name = block.get(name_at..end)?;
-            let name = match is_last {
+            let name = if is_last {
                 // Zeros pad the block after the last name.
-                true => &name[..name.iter().position(|&byte| byte == 0).unwrap_or(name.len())],
-                false => name,
+                &name[..name.iter().position(|&byte| byte == 0).unwrap_or(name.len())]
+            } else {
+                name
             };
             let is_name =
                 (1..=255).contains(&name.len()) && !name.iter().any(|byte| matches!(byte, 0 | b'/'));

@@ -344,9 +344,10 @@ impl Layout {
             Content::File(Some(_)) => (0, 0),
             Content::Symlink { .. } => {
                 let size = self.image.inodes[node as usize].size as usize;
-                match self.inode_size(node) + size <= block_size {
-                    true => (size, 0),
-                    false => (0, size.div_ceil(block_size) as u32),
+                if self.inode_size(node) + size <= block_size {
+                    (size, 0)
+                } else {
+                    (0, size.div_ceil(block_size) as u32)
                 }
             }
             Content::Directory => {
@@ -354,9 +355,10 @@ impl Layout {
                 self.split(node, |_, used| (full, tail) = (full + 1, used));
                 full -= 1;
                 self.image.inodes[node as usize].size = (full * block_size + tail) as u64;
-                match self.inode_size(node) + tail <= block_size {
-                    true => (tail, full as u32),
-                    false => (0, full as u32 + 1),
+                if self.inode_size(node) + tail <= block_size {
+                    (tail, full as u32)
+                } else {
+                    (0, full as u32 + 1)
                 }
             }
         }

@@ -139,9 +139,10 @@ impl Codec {
 
     /// Estimates the bytes that the paths of `count` entries in `length` bytes of file need.
     pub(super) fn room_for_paths(self, length: usize, count: usize, budget: usize) -> usize {
-        match self.compressed {
-            true => count.saturating_mul(64).min(budget),
-            false => length - (count * self.shortest()).min(length) + 8 * count,
+        if self.compressed {
+            count.saturating_mul(64).min(budget)
+        } else {
+            length - (count * self.shortest()).min(length) + 8 * count
         }
     }
 
@@ -310,10 +311,7 @@ impl Codec {
         let u32_at = |at: usize| Some(u32::from_be_bytes(*fixed[at..].first_chunk()?));
         let stored = u16_at(fixed, FIELDS + self.hash.len())?;
         let is_extended = stored & EXTENDED != 0;
-        let extended = match is_extended {
-            true => u16_at(data, offset + self.before_path(false))?,
-            false => 0,
-        };
+        let extended = if is_extended { u16_at(data, offset + self.before_path(false))? } else { 0 };
         let length = usize::from(stored & LENGTH_MASK);
         Some(Head {
             modified: u32_at(MODIFIED)?,

@@ -35,7 +35,7 @@ pub mod write;
 pub use cache_tree::CacheTree;
 pub use fsmonitor::{Fsmonitor, MonitorAnswer};
 pub use resolve_undo::ResolveUndo;
-pub use summary::{IndexSummary, has_entry_below, summarize};
+pub use summary::{IndexSummary, cached_tree, has_entry_below, summarize};
 pub use untracked::UntrackedCache;
 
 /// The stat fields of an index entry, each reduced to 32 bits as in Git.
@@ -344,9 +344,10 @@ impl Index {
     pub fn position(&self, path: &BStr, stage: Stage) -> Result<usize, usize> {
         let is_before = |at| self.path_at(at).cmp(path).then_with(|| self.stage_at(at).cmp(&stage)).is_lt();
         let at = partition_point(0..self.len(), is_before);
-        match at < self.len() && self.path_at(at) == path && self.stage_at(at) == stage {
-            true => Ok(at),
-            false => Err(at),
+        if at < self.len() && self.path_at(at) == path && self.stage_at(at) == stage {
+            Ok(at)
+        } else {
+            Err(at)
         }
     }
 

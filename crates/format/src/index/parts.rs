@@ -17,6 +17,7 @@ use crate::{HashKind, ObjectId, hash::Hasher};
 const UNTRACKED: [u8; 4] = *b"UNTR";
 const MONITOR: [u8; 4] = *b"FSMN";
 const TREE: [u8; 4] = *b"TREE";
+const LINK: [u8; 4] = *b"link";
 
 /// An index file with few entries or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub struct Small<'a> {
     head: &'a [u8],
     extensions: Vec<([u8; 4], Vec<u8>)>,
     hash: HashKind,
+    path_bytes: u64,
 }
 
 impl<'a> Small<'a> {
@@ -32,9 +34,10 @@ impl<'a> Small<'a> {
     pub fn parse(bytes: &'a [u8], hash: HashKind) -> Option<Small<'a>> {
         let Header { content, version, count, .. } = Header::read(bytes, hash).ok()?;
         let codec = Codec { hash, compressed: version == Version::V4 };
-        let (mut offset, mut path) = (HEADER, None);
+        let (mut offset, mut path, mut path_bytes) = (HEADER, None, 0);
         for _ in 0..count {
             (_, offset) = codec.next(content, offset, &mut path).ok()?;
+            path_bytes += path.as_ref().map_or(0, Vec::len) as u64;
         }
         let mut reader = Reader(content.get(offset..)?);
         let mut extensions = Vec::new();
@@ -43,7 +46,18 @@ impl<'a> Small<'a> {
             let size = reader.u32()?;
             extensions.push((signature, reader.take(size as usize)?.to_vec()));
         }
-        Some(Small { head: &content[..offset], extensions, hash })
+        Some(Small { head: &content[..offset], extensions, hash, path_bytes })
+    }
+
+    /// Returns the bytes of all paths, which version 4 stores in less space.
+    pub fn path_bytes(&self) -> u64 {
+        self.path_bytes
+    }
+
+    /// Returns the name of the shared half, if there is one.
+    pub fn shared_index(&self) -> Option<ObjectId> {
+        let name = self.extension(LINK)?.get(..self.hash.len())?;
+        ObjectId::from_bytes(self.hash, name).filter(|name| !name.is_null())
     }
 
     fn extension(&self, wanted: [u8; 4]) -> Option<&[u8]> {

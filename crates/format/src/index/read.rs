@@ -152,10 +152,11 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     }
     let scan_part = |part: Range<usize>, tick: &dyn Fn()| Scan::of(codec, content, part, count, tick);
     let caches = |end| Caches::read(content, end, hash);
-    let middle = match options.threads > 1 && count >= WORTH_A_THREAD {
+    let middle = if options.threads > 1 && count >= WORTH_A_THREAD {
         // The second part is smaller, because its thread also reads the caches.
-        true => scan::guess_entry_start(codec, content, end / 5 * 3),
-        false => None,
+        scan::guess_entry_start(codec, content, end / 5 * 3)
+    } else {
+        None
     };
     let (found, caches) = match middle {
         Some(middle) => {

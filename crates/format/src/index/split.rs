@@ -268,9 +268,12 @@ impl Delta {
             let (one, end) = codec.next(content, offset, &mut path)?;
             let name = path.as_deref().unwrap_or_default().as_bstr();
             offset = end;
-            let order = |new: usize| match new < index.len() {
-                true => index.path_at(new).cmp(name).then(index.stage_at(new).cmp(&one.stage)),
-                false => Ordering::Greater,
+            let order = |new: usize| {
+                if new < index.len() {
+                    index.path_at(new).cmp(name).then(index.stage_at(new).cmp(&one.stage))
+                } else {
+                    Ordering::Greater
+                }
             };
             while order(new) == Ordering::Less {
                 delta.added.push(new);

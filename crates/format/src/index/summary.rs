@@ -5,7 +5,7 @@
 
 use bstr::{BStr, ByteSlice as _};
 
-use super::bytes::Reader;
+use super::{CacheTree, bytes::Reader};
 use crate::{HashKind, Mode, ObjectId};
 
 /// A summary of an index: facts beyond its ordinary entries.
@@ -47,6 +47,32 @@ pub fn summarize(data: &[u8], hash: HashKind) -> Option<IndexSummary> {
         at = at.checked_add(8)?.checked_add(size as usize)?;
     }
     (at == content.len()).then_some(found)
+}
+
+/// Returns the tree that the index equals, if its cache-tree says so: then nothing in it is
+/// unmerged or only intended, and its entries are those of the tree. In a split index this holds
+/// for both halves together.
+pub fn cached_tree(data: &[u8], hash: HashKind) -> Option<ObjectId> {
+    let content = data.get(..data.len().checked_sub(hash.len())?)?;
+    let mut header = Reader(content);
+    let (signature, version, count) = (header.u32()?, header.u32()?, header.u32()?);
+    if signature != u32::from_be_bytes(*b"DIRC") || !(2..=4).contains(&version) {
+        return None;
+    }
+    let mut at = 12;
+    for _ in 0..count {
+        at = entry(content, at, hash, version)?.0;
+    }
+    loop {
+        let mut extension = Reader(content.get(at..)?);
+        let (signature, size) = (extension.u32()?.to_be_bytes(), extension.u32()?);
+        let end = at.checked_add(8)?.checked_add(size as usize)?;
+        if &signature == b"TREE" {
+            let extension = content.get(at + 8..end)?;
+            return CacheTree::read(extension, hash)?.valid.map(|(oid, _)| oid);
+        }
+        at = end;
+    }
 }
 
 /// Returns true if an entry of this file is below the directory `dir`. Returns `None` if this

@@ -3,7 +3,7 @@ use std::io::Write as _;
 use format::{Kind, hash::Hasher};
 
 use super::*;
-use crate::objects::{self, PackOnAdd, Transaction};
+use crate::objects::{self, ObjectTransaction, PackOnAdd};
 
 struct Place<'s> {
     repo: testkit::Repo<'s>,
@@ -24,7 +24,7 @@ impl<'s> Place<'s> {
             pack_on_add: PackOnAdd::From(1),
             ..objects::Options::new(&self.objects, &self.fsync)
         };
-        let transaction = Transaction::new(options);
+        let transaction = ObjectTransaction::new(options);
         for content in [format!("one {number}"), "of all".into(), format!("two {number}")] {
             transaction.write(&named(&content), Kind::Blob, content.as_bytes()).expect("staged");
         }
@@ -100,7 +100,7 @@ fn a_transaction_folds() {
     };
     for number in 0..4 {
         assert_eq!(place.names("pack").len(), number);
-        let transaction = Transaction::new(options);
+        let transaction = ObjectTransaction::new(options);
         for content in [format!("one {number}"), "of all".into(), format!("two {number}")] {
             transaction.write(&named(&content), Kind::Blob, content.as_bytes()).expect("staged");
         }

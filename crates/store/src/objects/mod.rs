@@ -1,4 +1,4 @@
-//! Writes objects, loose or in packs. See [`Transaction`].
+//! Writes objects, loose or in packs. See [`ObjectTransaction`].
 
 use std::{
     io::{self, Read},
@@ -13,10 +13,12 @@ use crate::{Error, Fsync, SharedRepository};
 mod deflate;
 mod loose;
 mod packing;
+mod quarantine;
 mod transaction;
 
 pub use deflate::Deflaters;
-pub use transaction::Transaction;
+pub use quarantine::Quarantine;
+pub use transaction::ObjectTransaction;
 
 /// The default of Git's `core.looseCompression`.
 pub const DEFAULT_LEVEL: i32 = 1;
@@ -131,7 +133,7 @@ pub enum StreamError {
 
 /// Writes one loose object, and publishes it immediately.
 pub fn write(oid: &ObjectId, kind: Kind, content: &[u8], options: &Options<'_>) -> Result<(), Error> {
-    let transaction = Transaction::new(Options { pack_on_add: PackOnAdd::Never, ..*options });
+    let transaction = ObjectTransaction::new(Options { pack_on_add: PackOnAdd::Never, ..*options });
     transaction.write(oid, kind, content)?;
     transaction.publish()
 }

@@ -30,9 +30,10 @@ pub(super) struct OpenPack {
 impl OpenPack {
     pub(super) fn create(options: &Options<'_>, hash: HashKind, content: Content) -> Result<OpenPack, Error> {
         let target = Target { objects: options.objects, hash, shared: options.shared, fsync: options.fsync };
-        let writing = match options.fsync.hardens(Components::PACK) {
-            true => Writing::BackgroundSynced,
-            false => Writing::Background,
+        let writing = if options.fsync.hardens(Components::PACK) {
+            Writing::BackgroundSynced
+        } else {
+            Writing::Background
         };
         let hashing = match content {
             Content::Many => Hashing::Skip,

@@ -7,7 +7,7 @@ fn write_stream(
     content: &mut dyn Read,
     options: &Options<'_>,
 ) -> Result<ObjectId, StreamError> {
-    let transaction = Transaction::new(*options);
+    let transaction = ObjectTransaction::new(*options);
     let oid = transaction.write_stream(hash, size, content)?;
     transaction.publish()?;
     Ok(oid)

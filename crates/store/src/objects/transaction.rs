@@ -5,9 +5,9 @@
 //! From the number in [`super::PackOnAdd`] on, they go into a pack, which costs the same flushes
 //! for any number of objects. Blobs that are streamed go into packs of their own, as in Git.
 //!
-//! On failure nothing is published, except that [`Transaction::publish`] itself may already have
-//! published some objects. That does no harm: nothing refers to them yet. Dropping a transaction
-//! removes its files.
+//! On failure nothing is published, except that [`ObjectTransaction::publish`] itself may already
+//! have published some objects. That does no harm: nothing refers to them yet. Dropping a
+//! transaction removes its files.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -34,8 +34,8 @@ use crate::{Components, Error, fold, pack::Complete, side_by_side, temp_file::Te
 const WAITING_BYTES: usize = 32 << 20;
 
 /// The new objects of a command, shared by its workers. An object can be read only after
-/// [`Transaction::publish`].
-pub struct Transaction<'a> {
+/// [`ObjectTransaction::publish`].
+pub struct ObjectTransaction<'a> {
     options: Options<'a>,
     /// From this number of objects on, they go into a pack. `None` means never.
     pack_from: Option<usize>,
@@ -78,15 +78,15 @@ enum Way {
     Pack(Vec<Waiting>),
 }
 
-impl fmt::Debug for Transaction<'_> {
+impl fmt::Debug for ObjectTransaction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transaction").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("ObjectTransaction").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
 /// Marks the transaction as failed when it is dropped before the stage is done, also after a panic.
 struct Stage<'t, 'a> {
-    transaction: &'t Transaction<'a>,
+    transaction: &'t ObjectTransaction<'a>,
     is_done: bool,
 }
 
@@ -98,12 +98,12 @@ impl Drop for Stage<'_, '_> {
     }
 }
 
-impl<'a> Transaction<'a> {
+impl<'a> ObjectTransaction<'a> {
     /// Starts a transaction. It has no effect until the first object is written.
-    pub fn new(options: Options<'a>) -> Transaction<'a> {
+    pub fn new(options: Options<'a>) -> ObjectTransaction<'a> {
         let pack_from = options.pack_on_add.threshold(options.fsync.batches());
         let deflaters = Deflaters::new(options.pack_level.unwrap_or(options.level));
-        Transaction { options, pack_from, state: Mutex::default(), pack: Mutex::new(None), deflaters }
+        ObjectTransaction { options, pack_from, state: Mutex::default(), pack: Mutex::new(None), deflaters }
     }
 
     /// Stages the object with this name, type and content. Does nothing if it is staged already.
@@ -148,8 +148,8 @@ impl<'a> Transaction<'a> {
         self.write_stream_unless(hash, size, content, &|_| false)
     }
 
-    /// Like [`Transaction::write_stream`], but calls `exists` once the name is known. If `exists`
-    /// returns true, the repository has the object, and it is not staged.
+    /// Like [`ObjectTransaction::write_stream`], but calls `exists` once the name is known. If
+    /// `exists` returns true, the repository has the object, and it is not staged.
     pub fn write_stream_unless(
         &self,
         hash: HashKind,
@@ -171,7 +171,7 @@ impl<'a> Transaction<'a> {
 
     /// Makes all staged objects visible, and durable if the policy says so.
     pub fn publish(self) -> Result<(), Error> {
-        let Transaction { options, state, pack, .. } = self;
+        let ObjectTransaction { options, state, pack, .. } = self;
         let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if state.is_failed {
             return Err(Error::Incomplete);
@@ -345,9 +345,10 @@ fn publish_loose(
         directories.insert(options.objects.to_owned(), Components::LOOSE_OBJECT);
     }
     for object in loose {
-        let is_first = match is_batch {
-            true => super::make_directory(&object.directory(options.objects), options.shared)?,
-            false => object.is_first_in_directory,
+        let is_first = if is_batch {
+            super::make_directory(&object.directory(options.objects), options.shared)?
+        } else {
+            object.is_first_in_directory
         };
         if is_first {
             directories.insert(options.objects.to_owned(), Components::LOOSE_OBJECT);

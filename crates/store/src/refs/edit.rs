@@ -47,7 +47,7 @@ pub enum NewLog {
     Always,
 }
 
-/// One edit. See [`super::Transaction`].
+/// One edit. See [`super::RefTransaction`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The full name.

@@ -6,7 +6,7 @@ use format::{ObjectId, reflog};
 use sys::by_path;
 
 use super::{
-    Change, Edit, Error, Expected, Failures, NewLog, Old, Options, Transaction, apply, log, paths,
+    Change, Edit, Error, Expected, Failures, NewLog, Old, Options, RefTransaction, apply, log, paths,
     transaction::{self, RefLock},
 };
 use crate::{Components, Lock, LockOptions, Wait, lock::sync_parent};
@@ -24,7 +24,7 @@ pub fn record(
         Expected::Missing => Old::Id(ObjectId::null(options.hash)),
         Expected::Is(oid) => Old::Id(oid),
     };
-    let mut transaction = Transaction::new(options, Failures::EndAll);
+    let mut transaction = RefTransaction::new(options, Failures::EndAll);
     transaction.add(Edit { old, log: NewLog::Always, ..Edit::set(name, new, message) })?;
     transaction.commit().map(drop)
 }

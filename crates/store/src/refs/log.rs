@@ -25,9 +25,10 @@ pub(super) fn is_synced(fsync: &Fsync) -> bool {
 pub fn begin(options: &Options, name: &BStr) -> Result<(), Error> {
     let mut dirs = BTreeSet::new();
     open(options, name, true, &mut dirs)?;
-    match is_synced(&options.fsync) {
-        true => side_by_side::sync(&options.fsync, &[], &dirs.into_iter().collect::<Vec<_>>()),
-        false => Ok(()),
+    if is_synced(&options.fsync) {
+        side_by_side::sync(&options.fsync, &[], &dirs.into_iter().collect::<Vec<_>>())
+    } else {
+        Ok(())
     }
 }
 
@@ -75,10 +76,7 @@ pub(super) fn append(
     let appended = Appended { path, before };
     let size = before.unwrap_or(0);
     // If a crash cut off the last line, this line must not be joined to it.
-    let joined = match size > 0 && lacks_end(&appended.path, size) {
-        true => [b"\n", &text[..]].concat(),
-        false => text,
-    };
+    let joined = if size > 0 && lacks_end(&appended.path, size) { [b"\n", &text[..]].concat() } else { text };
     let written = (&file).write_all(&joined).and_then(|()| sys::close(file));
     match written {
         Ok(()) => Ok(Some(appended)),
@@ -110,18 +108,20 @@ pub(super) fn check_committer(options: &Options, name: &BStr, new_log: NewLog) -
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
         Err(source) => Err(Error::Io { what: "read", path: path.clone(), source }),
     };
-    match is_started(options, name, new_log) || is_there()? {
-        true => Err(Error::NoCommitter(why.clone())),
-        false => Ok(()),
+    if is_started(options, name, new_log) || is_there()? {
+        Err(Error::NoCommitter(why.clone()))
+    } else {
+        Ok(())
     }
 }
 
 /// Returns an error if the path of the reflog of `name` is a directory that contains other reflogs.
 pub(super) fn check_place(options: &Options, name: &BStr) -> Result<(), Error> {
     let path = paths::log(options, name);
-    match begins(options.log, name) && paths::holds_files(&path) {
-        true => Err(Error::LogsBelow { name: name.to_owned(), path: paths::display_path(options, path) }),
-        false => Ok(()),
+    if begins(options.log, name) && paths::holds_files(&path) {
+        Err(Error::LogsBelow { name: name.to_owned(), path: paths::display_path(options, path) })
+    } else {
+        Ok(())
     }
 }
 

@@ -54,9 +54,10 @@ fn check_free(options: &Options, reader: &mut Reader<'_>, name: &BStr) -> Result
     let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
     if let Some(existing) = conflict(reader, name)? {
         let name = name.to_owned();
-        return Err(match is_loose(options, &existing) {
-            true => cannot(Reason::Conflict { existing, name }),
-            false => Error::Conflict { existing, name },
+        return Err(if is_loose(options, &existing) {
+            cannot(Reason::Conflict { existing, name })
+        } else {
+            Error::Conflict { existing, name }
         });
     }
     if paths::holds_files(&path) {

@@ -7,7 +7,7 @@ use store::{
     Components, Fsync, LockOptions, Method,
     fold::{self, fold},
     index::{self, WriteOptions},
-    objects::{Options, PackOnAdd, Transaction},
+    objects::{ObjectTransaction, Options, PackOnAdd},
 };
 use testkit::{
     Sandbox,
@@ -32,7 +32,7 @@ fn named(content: &[u8]) -> ObjectId {
 }
 
 fn publish(options: Options<'_>, numbers: std::ops::Range<usize>) -> Result<(), store::Error> {
-    let transaction = Transaction::new(options);
+    let transaction = ObjectTransaction::new(options);
     for number in numbers {
         let content = content(number);
         transaction.write(&named(&content), Kind::Blob, &content)?;
@@ -124,9 +124,10 @@ fn settle(mount: &Mount) {
     fn below(dir: &Path) {
         for entry in std::fs::read_dir(dir).expect("readable") {
             let path = entry.expect("readable").path();
-            match path.is_dir() {
-                true => below(&path),
-                false => std::fs::File::open(&path).and_then(|file| file.sync_all()).expect("synced"),
+            if path.is_dir() {
+                below(&path)
+            } else {
+                std::fs::File::open(&path).and_then(|file| file.sync_all()).expect("synced")
             }
         }
         std::fs::File::open(dir).and_then(|dir| dir.sync_all()).expect("synced");

@@ -1,6 +1,6 @@
 //! Transactions over several edits: late failures, rejected edits, and damaged logs.
 
-use store::refs::{Edit, Failures, Follow, New, Old, Rejection, Transaction};
+use store::refs::{Edit, Failures, Follow, New, Old, RefTransaction, Rejection};
 
 use super::*;
 
@@ -20,9 +20,10 @@ fn files(twins: &Twins) -> BTreeMap<String, Vec<u8>> {
 fn collect(dir: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
-        match path.is_dir() {
-            true => collect(&path, found),
-            false => drop(found.insert(path.display().to_string(), fs::read(&path).expect("a file"))),
+        if path.is_dir() {
+            collect(&path, found)
+        } else {
+            drop(found.insert(path.display().to_string(), fs::read(&path).expect("a file")))
         }
     }
 }
@@ -36,7 +37,7 @@ fn a_log_that_cannot_be_written_leaves_all_refs_as_they_were() {
         ours.write(".git/logs/refs/heads/b/x", "");
         let before = files(&twins);
         let options = Options { fsync, ..twins.options() };
-        let mut transaction = Transaction::new(&options, Failures::EndAll);
+        let mut transaction = RefTransaction::new(&options, Failures::EndAll);
         for name in ["refs/heads/main", "refs/heads/a/new", "refs/heads/b"] {
             transaction.add(set(name, twins.commits[0])).expect("a good name");
         }
@@ -53,7 +54,7 @@ fn a_line_that_was_cut_off_does_not_swallow_the_next() {
     let log = fs::read(&path).expect("a log");
     fs::write(&path, &log[..log.len() - 10]).expect("written");
     let options = Options { fsync: Fsync::default().for_recording(), ..twins.options() };
-    let mut transaction = Transaction::new(&options, Failures::EndAll);
+    let mut transaction = RefTransaction::new(&options, Failures::EndAll);
     transaction.add(set("refs/heads/main", twins.commits[0])).expect("a good name");
     assert_eq!(transaction.commit().expect("committed"), []);
     let after = fs::read(&path).expect("a log");
@@ -67,7 +68,7 @@ fn a_line_that_was_cut_off_does_not_swallow_the_next() {
 fn a_batch_makes_the_edits_that_can_be_made() {
     let twins = Twins::new();
     let options = twins.options();
-    let mut transaction = Transaction::new(&options, Failures::RejectOne);
+    let mut transaction = RefTransaction::new(&options, Failures::RejectOne);
     let [one, two] = [twins.commits[0], twins.commits[1]];
     let null = ObjectId::null(HashKind::Sha1);
     for edit in [
@@ -108,7 +109,7 @@ fn an_observer_can_end_it_before_anything_changes() {
     let before = files(&twins);
     let options = twins.options();
     let mut told = Vec::new();
-    let mut transaction = Transaction::new(&options, Failures::EndAll);
+    let mut transaction = RefTransaction::new(&options, Failures::EndAll);
     transaction.observed_by(Box::new(|stage, _| {
         told.push(stage.to_string());
         stage.to_string() != "prepared"

@@ -60,9 +60,10 @@ impl Timeline {
             };
             let end = to.min((number as u64 + 1) << power);
             let part = end - at;
-            let part_off = match end == to {
-                true => off_left,
-                false => (u128::from(off) * u128::from(part) / u128::from(whole)) as u64,
+            let part_off = if end == to {
+                off_left
+            } else {
+                (u128::from(off) * u128::from(part) / u128::from(whole)) as u64
             };
             // Rounding may leave the last part with a nanosecond more than its length.
             let part_off = part_off.min(part);

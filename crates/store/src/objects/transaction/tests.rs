@@ -62,7 +62,7 @@ fn few_objects_are_loose_and_many_are_a_pack() {
         let (objects, fsync) = (repo.join(".git/objects"), Fsync::default().for_recording());
         let options = Options { pack_on_add: on_add, ..Options::new(&objects, &fsync) };
         let before = files(&objects);
-        let transaction = Transaction::new(options);
+        let transaction = ObjectTransaction::new(options);
         for number in 0..count {
             let content = content(number);
             transaction.write(&named(&content), Kind::Blob, &content).expect("staged");
@@ -77,7 +77,7 @@ fn few_objects_are_loose_and_many_are_a_pack() {
         let different = (0..count).filter(|number| *number == 0 || number % 50 > 0).count();
         assert_eq!(made, if packed { 3 } else { different }, "{count} {on_add:?}");
         assert_readable(&repo, 0..count);
-        drop(Transaction::new(options).publish());
+        drop(ObjectTransaction::new(options).publish());
         assert_eq!(files(&objects).len(), made + before.len());
     }
 }
@@ -89,7 +89,7 @@ fn workers_stage_equal_objects_once() {
         let repo = sandbox.init("repo");
         let (objects, fsync) = (repo.join(".git/objects"), Fsync::default().for_recording());
         let options = Options { pack_on_add: on_add, ..Options::new(&objects, &fsync) };
-        let transaction = Transaction::new(options);
+        let transaction = ObjectTransaction::new(options);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -115,7 +115,7 @@ fn streams_go_into_packs_and_can_be_taken_back() {
     let options = Options::new(&objects, &fsync);
     let big = vec![7u8; 1 << 20];
     let size = big.len() as u64;
-    let transaction = Transaction::new(options);
+    let transaction = ObjectTransaction::new(options);
     let stream = |size, mut content: &[u8], exists: bool| {
         transaction.write_stream_unless(HashKind::Sha1, size, &mut content, &|_| exists)
     };
@@ -134,7 +134,7 @@ fn streams_go_into_packs_and_can_be_taken_back() {
 
     // A pack whose only object was taken back is not published.
     let before = files(&objects);
-    let transaction = Transaction::new(options);
+    let transaction = ObjectTransaction::new(options);
     let short = transaction.write_stream(HashKind::Sha1, 5, &mut &b"1234"[..]);
     assert!(matches!(short, Err(StreamError::Length)));
     transaction.publish().expect("nothing to do");
@@ -151,7 +151,7 @@ fn respects_the_size_limit_of_packs() {
         pack_on_add: PackOnAdd::From(1),
         ..Options::new(&objects, &fsync)
     };
-    let transaction = Transaction::new(options);
+    let transaction = ObjectTransaction::new(options);
     for number in 1..40 {
         let content = content(number);
         match number % 2 {
@@ -172,7 +172,7 @@ fn a_batch_goes_through_a_temporary_directory() {
     let mut fsync = Fsync { method: Method::Batch, ..Fsync::default() };
     fsync.set_components("loose-object".into());
     let options = Options { pack_on_add: PackOnAdd::Never, ..Options::new(&objects, &fsync) };
-    let transaction = Transaction::new(options);
+    let transaction = ObjectTransaction::new(options);
     for number in 1..49 {
         let content = content(number);
         transaction.write(&named(&content), Kind::Blob, &content).expect("staged");
@@ -198,7 +198,7 @@ fn a_batch_of_many_objects_becomes_a_pack() {
     let mut stored = 0;
     for (count, is_packed) in [(1, false), (7, false), (8, true), (40, true)] {
         let before = (packs(&objects), files(&objects).len());
-        let transaction = Transaction::new(Options::new(&objects, &fsync));
+        let transaction = ObjectTransaction::new(Options::new(&objects, &fsync));
         for number in stored..stored + count {
             let content = content(number);
             transaction.write(&named(&content), Kind::Blob, &content).expect("staged");
@@ -221,7 +221,7 @@ fn a_dropped_or_failed_transaction_publishes_nothing() {
     let large = vec![1; WAITING_BYTES + 1];
     let fill = |on_add| {
         let options = Options { pack_on_add: on_add, ..Options::new(&objects, &fsync) };
-        let transaction = Transaction::new(options);
+        let transaction = ObjectTransaction::new(options);
         for number in 1..40 {
             let content = content(number);
             transaction.write(&named(&content), Kind::Blob, &content).expect("staged");
@@ -258,7 +258,7 @@ fn a_failed_stage_fails_the_whole() {
     by_path::remove_dir_all(&objects.join("pack")).expect("removed");
     drop(by_path::create_new(&objects.join("pack"), 0o644).expect("created"));
     let options = Options { pack_on_add: PackOnAdd::From(2), ..Options::new(&objects, &fsync) };
-    let transaction = Transaction::new(options);
+    let transaction = ObjectTransaction::new(options);
     transaction.write(&named(b"one"), Kind::Blob, b"one").expect("it waits");
     let error = transaction.write(&named(b"two"), Kind::Blob, b"two").expect_err("no directory");
     assert!(matches!(error, Error::NoTemporaryFile { .. }), "{error}");

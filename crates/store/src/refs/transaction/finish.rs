@@ -9,7 +9,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
 use sys::by_path;
 
-use super::{Held, New, Rejected, Role, Stage, Transaction, Update};
+use super::{Held, New, RefTransaction, Rejected, Role, Stage, Update};
 use crate::{
     Components, Lock,
     refs::{
@@ -35,7 +35,7 @@ impl Logs {
     }
 }
 
-impl Transaction<'_> {
+impl RefTransaction<'_> {
     /// Makes all edits that were not rejected. Returns the rejected edits.
     pub fn commit(mut self) -> Result<Vec<Rejected>, Error> {
         if !self.is_prepared {

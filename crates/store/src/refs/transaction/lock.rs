@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, io, path::PathBuf};
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
 
-use super::{Transaction, above};
+use super::{RefTransaction, above};
 use crate::{
     Lock, LockOptions,
     refs::{
@@ -175,7 +175,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-impl Transaction<'_> {
+impl RefTransaction<'_> {
     /// Returns the name of the edit that caused an update, for messages.
     pub(super) fn original(&self, mut at: usize) -> BString {
         while let Some(parent) = self.updates[at].parent {

@@ -110,7 +110,7 @@ struct Update {
     parent: Option<usize>,
     /// True if HEAD led to this update, so that HEAD's log needs no other line.
     via_head: bool,
-    /// An index into [`Transaction::held`].
+    /// An index into [`RefTransaction::held`].
     lock: Option<usize>,
     /// True if the lock file contains the new value.
     is_written: bool,
@@ -137,7 +137,7 @@ struct Held<'a> {
 
 /// A transaction: edits are added, prepared and committed. Dropping it before the commit changes
 /// nothing.
-pub struct Transaction<'a> {
+pub struct RefTransaction<'a> {
     finder: Finder<'a>,
     failures: Failures,
     observer: Option<Observer<'a>>,
@@ -165,7 +165,7 @@ pub struct Transaction<'a> {
 /// To move the branch that HEAD points to, change the branch. HEAD's reflog also gets the line,
 /// unless the same transaction changes HEAD.
 pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
-    let mut transaction = Transaction::new(options, Failures::EndAll);
+    let mut transaction = RefTransaction::new(options, Failures::EndAll);
     transaction.allows_head = true;
     let null = ObjectId::null(options.hash);
     for change in changes {
@@ -199,10 +199,10 @@ pub fn check_name_of(edit: &Edit) -> Result<(), Error> {
     }
 }
 
-impl<'a> Transaction<'a> {
+impl<'a> RefTransaction<'a> {
     /// Starts an empty transaction.
-    pub fn new(options: &'a Options, failures: Failures) -> Transaction<'a> {
-        Transaction {
+    pub fn new(options: &'a Options, failures: Failures) -> RefTransaction<'a> {
+        RefTransaction {
             finder: Finder { options, reader: Reader::new(options), names: BTreeSet::new() },
             failures,
             observer: None,
@@ -272,10 +272,10 @@ impl<'a> Transaction<'a> {
         self.observer.as_mut().is_none_or(|observer| observer(stage, &lines))
     }
 
-    /// Like [`Transaction::tell`], for the refs that are removed from packed-refs: in Git their
+    /// Like [`RefTransaction::tell`], for the refs that are removed from packed-refs: in Git their
     /// removal is a separate transaction.
     fn tell_packed(&mut self, stage: Stage) -> bool {
-        let Transaction { observer, packed_lines, .. } = self;
+        let RefTransaction { observer, packed_lines, .. } = self;
         packed_lines.is_empty() || observer.as_mut().is_none_or(|observer| observer(stage, packed_lines))
     }
 

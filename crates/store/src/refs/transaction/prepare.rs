@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{ObjectId, refname};
 
-use super::{Failures, Follow, Held, Logged, New, Old, Role, Stage, Transaction, Update, lock::Checked};
+use super::{Failures, Follow, Held, Logged, New, Old, RefTransaction, Role, Stage, Update, lock::Checked};
 use crate::refs::{
     Error, Reason, log,
     packed::PackedLock,
@@ -13,7 +13,7 @@ use crate::refs::{
     read::{End, Raw},
 };
 
-impl<'a> Transaction<'a> {
+impl<'a> RefTransaction<'a> {
     /// Locks and checks all refs, and writes the new values into the lock files.
     pub fn prepare(&mut self) -> Result<(), Error> {
         crate::check_mapped_files()?;
@@ -222,9 +222,10 @@ impl<'a> Transaction<'a> {
             Old::Symbolic(expected) if expected == target => {}
             Old::Symbolic(expected) => {
                 let (name, expected) = (self.original(at), expected.clone());
-                return Err(match target.is_empty() {
-                    true => Error::TargetMissing { name, expected },
-                    false => Error::TargetMismatch { name, is: target.clone(), expected },
+                return Err(if target.is_empty() {
+                    Error::TargetMissing { name, expected }
+                } else {
+                    Error::TargetMismatch { name, is: target.clone(), expected }
                 });
             }
             Old::Id(expected) if expected.is_null() && old.is_null() => {

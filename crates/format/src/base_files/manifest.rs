@@ -168,7 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fleet::Digest;
+    use crate::base_files::Digest;
 
     fn oid() -> impl Strategy<Value = ObjectId> {
         any::<[u8; 20]>().prop_map(|raw| ObjectId::from_bytes(HashKind::Sha1, &raw).expect("20 bytes"))

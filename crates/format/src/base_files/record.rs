@@ -64,9 +64,10 @@ impl RecordName {
     pub fn new(kind: RecordKind, id: impl Into<String>) -> Result<RecordName, BadId> {
         let id = id.into();
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        match (1..=LONGEST).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(allowed) {
-            true => Ok(RecordName { kind, id }),
-            false => Err(BadId(id)),
+        if (1..=LONGEST).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(allowed) {
+            Ok(RecordName { kind, id })
+        } else {
+            Err(BadId(id))
         }
     }
 
