@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     for is_stateless in [false, true] {
-        let Ok(found) = repo::fuzz::advertisement(data, is_stateless) else { continue };
+        let Ok(found) = wire::scripted::list(data, is_stateless) else { continue };
         for found in found.refs {
             assert!(data.contains_str(&found.name));
             assert!(data.to_ascii_lowercase().contains_str(found.oid.to_string()) || found.oid.is_null());

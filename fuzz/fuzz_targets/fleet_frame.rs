@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use format::fleet::frame::{Inflater, MAX_RAW};
+use format::base_files::frame::{Inflater, MAX_RAW};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use format::fleet::{Branch, Lease, Manifest, manifest};
+use format::base_files::{Branch, Lease, Manifest, manifest};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(Manifest::parse(&manifest.to_bytes()), Ok(manifest));
     }
     if let Ok(branch) = Branch::parse(data) {
-        assert!(branch.commits.len() <= format::fleet::branch::MAX);
+        assert!(branch.commits.len() <= format::base_files::branch::MAX);
         assert_eq!(Branch::parse(&branch.to_bytes()), Ok(branch));
     }
     if let Ok(lease) = Lease::parse(data) {

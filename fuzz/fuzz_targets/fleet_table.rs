@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use format::fleet::{list, table::Table};
+use format::base_files::{list, table::Table};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -9,7 +9,7 @@ use format::HashKind;
 use libfuzzer_sys::fuzz_target;
 use repo::{
     fsck::{Checker, Rules},
-    indexing::{Meter, Options, Source, scan},
+    pack_indexing::{Meter, Options, Source, scan},
 };
 
 fuzz_target!(|data: &[u8]| {

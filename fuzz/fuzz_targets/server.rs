@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     for is_stateless in [false, true] {
-        if let Ok(pack) = repo::fuzz::server(data, is_stateless) {
+        if let Ok(pack) = wire::scripted::fetch(data, is_stateless) {
             assert!(pack.len() <= data.len());
         }
     }

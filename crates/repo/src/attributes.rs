@@ -14,20 +14,18 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     ObjectId,
     index::{Index, Stage},
+    keys,
     pattern::Pattern,
 };
+use objects::Kind;
 use sys::UserPath;
 
 use crate::{
     Attempt, Error, Repository,
-    convert::attributes::{Flaw, Head, RawFile, State},
-    objects::Kind,
+    convert::attributes::{Flaw, Head, MAX_FILE, RawFile, State},
 };
 
 pub use crate::convert::attributes::is_name;
-
-/// Git does not read larger attribute files.
-pub(crate) const MAX_FILE: u64 = 100 * 1024 * 1024;
 
 /// The place from which `.gitattributes` files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +88,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
     /// Reads the files that apply to the whole repository. `names` come first in
     /// [`Attributes::names`]; `info` is the path of `info/attributes` in Git's messages.
     pub fn new(repo: R, index: I, source: Source, names: &[BString], info: &BStr) -> Result<Self, Error> {
-        let fold_case = repo.borrow().config_bool("core.ignoreCase")?.unwrap_or(false);
+        let fold_case = repo.borrow().config(&keys::core::IGNORE_CASE)?;
         let worktree = match repo.borrow().work_tree() {
             Some(top) => Some(sys::Dir::open(top).map_err(Attempt::Access.on(top))?),
             None => None,
@@ -213,11 +211,12 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         self.global_files.push(built_in);
         let repo = self.repo.borrow();
         let env = repo.env();
-        let system = match env.boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
-            true => None,
-            false => Some(UserPath::new("/etc/gitattributes")),
+        let system = if env.boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
+            None
+        } else {
+            Some(UserPath::new("/etc/gitattributes"))
         };
-        let users = match repo.config_path("core.attributesFile")? {
+        let users = match repo.config_path(&keys::core::ATTRIBUTES_FILE)? {
             Some(path) => Some(path),
             None => env.xdg_config("attributes"),
         };
@@ -289,7 +288,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         let mut file = match opened {
             Ok(file) => file,
             Err(error) => {
-                if !crate::disk::is_missing(&error) {
+                if !sys::is_missing(&error) {
                     let reason = sys::reason(&error);
                     self.warn(&[b"unable to access '", name, b"': ", reason.as_bytes()]);
                 }

@@ -4,7 +4,10 @@
 //! Source: git-config(1) `branch.<name>.*`, `remote.<name>.*`, `push.default`; git-worktree(1).
 
 use bstr::{BStr, BString, ByteSlice};
-use format::ObjectId;
+use format::{
+    ObjectId,
+    keys::{self, Key},
+};
 
 use crate::{Error, Repository, UpstreamError, branch_name};
 
@@ -123,24 +126,24 @@ fn first<'a>(
 }
 
 impl Repository {
-    fn refspecs(&self, remote: &BStr, kind: &str) -> Vec<Refspec<'_>> {
-        self.config.all(&format!("remote.{remote}.{kind}")).map(Refspec::parse).collect()
+    fn refspecs(&self, remote: &BStr, kind: Key<Option<BString>>) -> Vec<Refspec<'_>> {
+        self.config.all(&kind.of(remote)).map(Refspec::parse).collect()
     }
 
     /// Returns the remote-tracking ref of a remote's ref.
     fn tracking_ref(&self, remote: &BStr, name: &BStr) -> Option<BString> {
-        map_ref(&self.refspecs(remote, "fetch"), name)
+        map_ref(&self.refspecs(remote, keys::remote::FETCH), name)
     }
 
     /// Returns the ref of a remote that its fetch refspecs store in the ref `name` (full).
     pub fn fetched_into(&self, remote: &BStr, name: &BStr) -> Option<BString> {
-        map_back(&self.refspecs(remote, "fetch"), name)
+        map_back(&self.refspecs(remote, keys::remote::FETCH), name)
     }
 
     /// Returns the remote of a branch, by configuration or by default.
     pub fn remote_of(&self, branch: &BStr) -> BString {
         let short = branch_name(branch);
-        if let Some(remote) = self.config_str(&format!("branch.{short}.remote")) {
+        if let Some(remote) = self.config_str(&keys::branch::REMOTE.of(short)) {
             return remote;
         }
         match self.remotes().as_slice() {
@@ -153,8 +156,8 @@ impl Repository {
     /// is a full name. If there is no upstream, the error is Git's message with the reason.
     pub fn require_upstream(&self, branch: &BStr) -> Result<BString, Error> {
         let short = branch_name(branch);
-        let remote = self.config_str(&format!("branch.{short}.remote"));
-        let merge = self.config_all(&format!("branch.{short}.merge")).into_iter().next();
+        let remote = self.config_str(&keys::branch::REMOTE.of(short));
+        let merge = self.config_all(&keys::branch::MERGE.of(short)).into_iter().next();
         let (Some(remote), Some(merge)) = (remote, merge) else {
             return Err(match self.find_ref(branch)? {
                 None => UpstreamError::NoBranch(short.to_owned()).into(),
@@ -175,8 +178,8 @@ impl Repository {
     pub fn require_push(&self, branch: &BStr) -> Result<BString, Error> {
         let short = branch_name(branch);
         let remote = self
-            .config_str(&format!("branch.{short}.pushremote"))
-            .or_else(|| self.config_str("remote.pushdefault"))
+            .config_str(&keys::branch::PUSH_REMOTE.of(short))
+            .or_else(|| self.config_str(&keys::remote::PUSH_DEFAULT))
             .unwrap_or_else(|| self.remote_of(branch));
         let remote = remote.as_bstr();
         let tracking = |name: &BStr| {
@@ -185,7 +188,7 @@ impl Repository {
                 Error::from(UpstreamError::PushNotTracked { destination, remote })
             })
         };
-        let push = self.refspecs(remote, "push");
+        let push = self.refspecs(remote, keys::remote::PUSH);
         if !push.is_empty() {
             let destination = map_ref(&push, branch).ok_or_else(|| UpstreamError::NotPushed {
                 remote: remote.to_owned(),
@@ -193,10 +196,10 @@ impl Repository {
             })?;
             return tracking(destination.as_bstr());
         }
-        if self.config_bool(&format!("remote.{remote}.mirror"))? == Some(true) {
+        if self.config(&keys::remote::MIRROR.of(remote))? {
             return tracking(branch);
         }
-        let default = self.config_str("push.default").unwrap_or_else(|| "simple".into());
+        let default = self.config_text(&keys::push::DEFAULT);
         match default.as_slice() {
             b"nothing" => Err(UpstreamError::PushNothing.into()),
             b"matching" | b"current" => tracking(branch),
@@ -221,7 +224,7 @@ impl Repository {
     /// `status.compareBranches`, by default the upstream. The warnings are Git's, without `warning:
     /// `.
     pub fn comparison_refs(&self, branch: &BStr) -> Result<(Vec<Tracking>, Vec<String>), Error> {
-        let list = self.config_str("status.compareBranches").unwrap_or_else(|| "@{upstream}".into());
+        let list = self.config_text(&keys::status::COMPARE_BRANCHES);
         let mut found: Vec<Tracking> = Vec::new();
         let mut warnings = Vec::new();
         for name in list.split_str(" ").filter(|name| !name.is_empty()) {
@@ -264,14 +267,16 @@ impl Repository {
     /// default. `branch` is a full name.
     pub fn configured_push_remote(&self, branch: &BStr) -> Option<BString> {
         let short = branch_name(branch);
-        let own = |key: &str| self.config_str(&format!("branch.{short}.{key}"));
-        own("pushremote").or_else(|| self.config_str("remote.pushdefault")).or_else(|| own("remote"))
+        let own = |key: Key<Option<BString>>| self.config_str(&key.of(short));
+        own(keys::branch::PUSH_REMOTE)
+            .or_else(|| self.config_str(&keys::remote::PUSH_DEFAULT))
+            .or_else(|| own(keys::branch::REMOTE))
     }
 
     /// Returns the ref of the remote that the configured refspecs push a branch to.
     pub fn push_destination(&self, branch: &BStr) -> Option<BString> {
         let remote = self.configured_push_remote(branch).unwrap_or_else(|| self.remote_of(branch));
-        map_ref(&self.refspecs(remote.as_bstr(), "push"), branch)
+        map_ref(&self.refspecs(remote.as_bstr(), keys::remote::PUSH), branch)
     }
 
     /// Returns the shortest name that Git's rules of precedence expand to this ref.
@@ -285,7 +290,7 @@ impl Repository {
     }
 
     fn shorten(&self, full: &BStr, strictly: bool) -> Result<BString, Error> {
-        let rules = &crate::revision::RULES;
+        let rules = &crate::refs::RULES;
         for at in (1..rules.len()).rev() {
             let (before, after) = rules[at];
             let short = full
@@ -311,7 +316,7 @@ impl Repository {
     pub fn guess_remote_branch(&self, short: &BStr) -> Result<Guess, Error> {
         let mut name = BString::from("refs/heads/");
         name.extend_from_slice(short);
-        let default = self.config_str("checkout.defaultRemote");
+        let default = self.config_str(&keys::checkout::DEFAULT_REMOTE);
         let mut matches = Vec::new();
         for remote in self.remotes() {
             if let Some(tracking) = self.tracking_ref(remote.as_bstr(), name.as_bstr())

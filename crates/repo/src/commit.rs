@@ -1,9 +1,10 @@
 //! Commits as text, for commands that derive one commit from another.
 
 use bstr::{BStr, BString, ByteSlice};
-use format::ObjectId;
+use format::{ObjectId, keys};
+use objects::Kind;
 
-use crate::{Error, ObjectError, Repository, convert::encoding, objects::Kind};
+use crate::{Error, ObjectError, Repository, convert::encoding};
 
 /// A header of a commit. Its continuation lines have lost their leading blanks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,11 +77,11 @@ impl Repository {
 
     /// Returns the encoding of new commits (`i18n.commitEncoding`).
     pub fn commit_encoding(&self) -> BString {
-        self.config_str("i18n.commitEncoding").unwrap_or_else(|| "UTF-8".into())
+        self.config_text(&keys::i18n::COMMIT_ENCODING)
     }
 
     /// Returns the encoding in which commits are shown (`i18n.logOutputEncoding`).
     pub fn output_encoding(&self) -> BString {
-        self.config_str("i18n.logOutputEncoding").unwrap_or_else(|| self.commit_encoding())
+        self.config_str(&keys::i18n::LOG_OUTPUT_ENCODING).unwrap_or_else(|| self.commit_encoding())
     }
 }

@@ -1,22 +1,15 @@
 //! Reads objects for walks of history and for name lookups: whole objects, and the objects whose
 //! names begin with a prefix.
 //!
-//! All reads go through [`crate::objects::Objects`].
+//! All reads go through [`objects::Objects`].
 
-use std::{collections::HashSet, io, path::PathBuf, sync::Arc};
+use std::{collections::HashSet, io, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, hash::Prefix};
+use objects::{Kind, Reader, signature_date};
 
-use crate::{
-    Attempt, Env, Error, ObjectError, Repository, RevisionError,
-    config::Config,
-    disk,
-    objects::{Kind, Objects, Options, Promisors, Reader, Replacements},
-    open::Layout,
-    promisor::Remotes,
-    refs::{self, Replaced},
-};
+use crate::{Attempt, Error, ObjectError, Repository, RevisionError, disk};
 
 /// The fields of a commit that a walk of history needs.
 #[derive(Clone, Debug)]
@@ -187,55 +180,8 @@ impl Repository {
         }
     }
 
-    /// Returns the objects as they are stored: nothing is replaced, and nothing missing is fetched.
-    pub fn stored_objects(&self) -> Objects {
-        open(&self.env, &self.layout, None, None, None)
-    }
-
     /// Returns true if the repository is a shallow clone.
     pub fn is_shallow_clone(&self) -> bool {
         !matches!(sys::by_path::stat(&self.layout.common_dir.join("shallow")), Ok(None))
     }
-}
-
-/// Returns the seconds since the epoch at the end of `Name <mail> seconds zone`; 0 if there are
-/// none.
-pub(crate) fn signature_date(line: &[u8]) -> i64 {
-    let after = line.rfind_byte(b'>').map_or(&b""[..], |end| &line[end + 1..]);
-    let digits = after.trim_start().split(|c| !c.is_ascii_digit() && *c != b'-').next();
-    digits.and_then(|digits| digits.to_str().ok()).and_then(|digits| digits.parse().ok()).unwrap_or(0)
-}
-
-/// Returns the replacements, unless they are turned off.
-pub(crate) fn replaced(
-    env: &Env,
-    layout: &Layout,
-    config: &Config,
-    refs: &refs::Store,
-) -> Result<Option<Arc<Replaced>>, Error> {
-    if env.is_set("GIT_NO_REPLACE_OBJECTS") || !config.boolean("core.useReplaceRefs")?.unwrap_or(true) {
-        return Ok(None);
-    }
-    let base = env.bytes("GIT_REPLACE_REF_BASE").unwrap_or(BStr::new("refs/replace/"));
-    Ok(Some(Arc::new(Replaced::new(refs.for_worktree(&layout.git_dir), base.to_owned()))))
-}
-
-/// Opens the object database of a repository.
-pub(crate) fn open(
-    env: &Env,
-    layout: &Layout,
-    replaced: Option<&Arc<Replaced>>,
-    promisors: Option<Remotes>,
-    max_tree_depth: Option<i32>,
-) -> Objects {
-    let replacements = replaced.map(|replaced| Arc::clone(replaced) as Arc<dyn Replacements>);
-    let promisors = promisors.map(|remotes| Arc::new(remotes) as Arc<dyn Promisors>);
-    let mut options = Options { replacements, promisors, ..Options::default() };
-    options.max_tree_depth = max_tree_depth.unwrap_or(options.max_tree_depth);
-    if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
-        options.alternates = alternates.to_owned();
-        // Git has changed to the top of the worktree when it reads this variable.
-        options.alternates_base = layout.work_tree.clone().unwrap_or_default();
-    }
-    Objects::with(&layout.objects_dir, layout.hash, options)
 }

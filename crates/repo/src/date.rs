@@ -275,9 +275,10 @@ impl Date<'_> {
             return end;
         }
         let is_time = self.fields.set_time(one.into(), two.into(), three.into());
-        match is_time && self.byte(end) == b'.' && self.is_digit(end + 1) {
-            true => digits(self.text, end + 1).1,
-            false => end,
+        if is_time && self.byte(end) == b'.' && self.is_digit(end + 1) {
+            digits(self.text, end + 1).1
+        } else {
+            end
         }
     }
 

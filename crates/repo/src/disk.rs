@@ -5,12 +5,7 @@ use std::{io, path::Path};
 /// Reads a whole file; returns `None` if it, or a directory on the way to it, does not exist.
 pub(crate) fn read_optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match sys::by_path::read(path) {
-        Err(err) if is_missing(&err) => Ok(None),
+        Err(err) if sys::is_missing(&err) => Ok(None),
         other => other,
     }
-}
-
-/// Returns true for `ENOENT` and `ENOTDIR`, which are not errors for an optional file.
-pub(crate) fn is_missing(err: &io::Error) -> bool {
-    matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -9,7 +9,7 @@ use std::{
 use bstr::{BStr, ByteSlice};
 use sys::UserPath;
 
-use crate::{ConfigError, Error, config};
+use crate::error::{ConfigError, Error};
 
 /// The variables by name.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ impl Env {
     /// Returns a variable as a boolean, parsed like a setting; `None` if it is not set.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>, Error> {
         let Some(value) = self.bytes(name) else { return Ok(None) };
-        config::parse_bool(Some(value)).map(Some).ok_or_else(|| {
+        format::config::parse_bool(Some(value)).map(Some).ok_or_else(|| {
             ConfigError::EnvironmentBoolean { name: name.to_owned(), value: value.to_owned() }.into()
         })
     }

@@ -3,17 +3,13 @@
 
 use bstr::BString;
 
-use crate::{
-    config::parse,
-    convert::attributes,
-    wire::{self, Advertisement, scripted},
-};
+use crate::convert::attributes;
 
 /// Parses a configuration file into keys and values.
 ///
 /// The error is the number of the first line that is not valid.
 pub fn config(bytes: &[u8]) -> Result<Vec<(BString, Option<BString>)>, usize> {
-    let pairs = parse::parse(bytes).map_err(|parse::BadLine(line)| line)?;
+    let pairs = format::config::parse(bytes).map_err(|bad| bad.0)?;
     Ok(pairs.into_iter().map(|pair| (pair.key, pair.value)).collect())
 }
 
@@ -28,14 +24,4 @@ pub fn attributes(bytes: &[u8], macros: bool) -> (Vec<BString>, Vec<usize>) {
         attributes::Head::Macro(_) => None,
     });
     (patterns.collect(), invalid)
-}
-
-/// Reads the refs of a server that sends `bytes`, whatever the request.
-pub fn advertisement(bytes: &[u8], is_stateless: bool) -> Result<Advertisement, wire::Error> {
-    scripted::list(bytes, is_stateless)
-}
-
-/// Fetches from a server that sends `bytes`, whatever the request. Returns the bytes of the pack.
-pub fn server(bytes: &[u8], is_stateless: bool) -> Result<Vec<u8>, wire::Error> {
-    scripted::fetch(bytes, is_stateless)
 }

@@ -7,13 +7,11 @@ use std::{
 };
 
 use bstr::BString;
-use format::ObjectId;
-
-use gix_commitgraph::Graph;
-
+use format::{ObjectId, keys};
+use objects::{CommitGraph, Reader};
 use sys::by_path;
 
-use crate::{Error, FormatError, RefError, Repository, gitoxide, objects::Reader};
+use crate::{Error, FormatError, RefError, Repository};
 
 /// The number of left-behind commits that Git lists.
 const ORPHAN_CUTOFF: usize = 4;
@@ -71,14 +69,25 @@ impl Repository {
     /// Returns the best common ancestors of two commits: those that are not ancestors of another
     /// common ancestor. `git merge-base --all` prints the same, but here the order is unspecified.
     pub fn merge_bases(&self, left: ObjectId, right: ObjectId) -> Result<Vec<ObjectId>, Error> {
+        self.merge_bases_with(&mut ReadCommits::default(), left, right)
+    }
+
+    /// Like [`Repository::merge_bases`], for many pairs: a commit is read once.
+    pub fn merge_bases_with(
+        &self,
+        known: &mut ReadCommits,
+        left: ObjectId,
+        right: ObjectId,
+    ) -> Result<Vec<ObjectId>, Error> {
         if left == right {
             return Ok(vec![left]);
         }
         self.check_grafts()?;
         let mut walk = Walk::new(self, |marks| marks & BOTH != BOTH);
-        walk.paint(left, LEFT)?;
-        walk.paint(right, RIGHT)?;
-        walk.run()?;
+        walk.known = std::mem::take(known);
+        let walked = walk.paint(left, LEFT).and_then(|()| walk.paint(right, RIGHT)).and_then(|()| walk.run());
+        *known = std::mem::take(&mut walk.known);
+        walked?;
         let common = || walk.seen.iter().filter(|(_, commit)| commit.marks & BOTH == BOTH);
         let below: HashSet<_> = common().flat_map(|(_, commit)| &commit.parents).collect();
         let mut bases: Vec<_> = common().map(|(id, _)| *id).filter(|id| !below.contains(id)).collect();
@@ -89,9 +98,10 @@ impl Repository {
             for other in bases.iter().filter(|other| **other != bases[at]) {
                 redundant = redundant || self.ahead_behind(bases[at], *other)?.0 == 0;
             }
-            match redundant {
-                true => drop(bases.swap_remove(at)),
-                false => at += 1,
+            if redundant {
+                bases.swap_remove(at);
+            } else {
+                at += 1
             }
         }
         Ok(bases)
@@ -111,6 +121,25 @@ impl Repository {
         }
         let order = walk.run()?;
         Ok(order.into_iter().filter(|id| walk.seen[id].marks == LEFT).collect())
+    }
+
+    /// Returns the youngest commits that are reachable from `tip`, at most `limit` of them.
+    pub fn newest_commits(&self, tip: ObjectId, limit: usize) -> Result<Vec<ObjectId>, Error> {
+        self.check_grafts()?;
+        let mut walk = Walk::new(self, |_| true);
+        walk.paint(tip, LEFT)?;
+        let mut found = Vec::new();
+        while found.len() < limit
+            && let Some((_, _, id)) = walk.queue.pop()
+        {
+            found.push(id);
+            let seen = walk.seen.get_mut(&id).expect("what is queued was seen");
+            seen.queued = false;
+            for parent in seen.parents.clone() {
+                walk.paint(parent, LEFT)?;
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the commits that are reachable from `old`, but from no ref and not from `new`.
@@ -142,6 +171,10 @@ impl Repository {
     }
 }
 
+/// Commits that earlier walks have read: their dates and parents.
+#[derive(Debug, Default)]
+pub struct ReadCommits(HashMap<ObjectId, (i64, Vec<ObjectId>)>);
+
 /// The number of extra commits that are walked because committer dates may be wrong.
 const SLOP: usize = 5;
 
@@ -153,9 +186,10 @@ const BOTH: u8 = LEFT | RIGHT;
 struct Walk<'a> {
     repo: &'a Repository,
     reader: Reader<'a>,
-    graph: Option<&'a Graph>,
+    graph: Option<&'a CommitGraph>,
     /// Returns true if a commit with these marks keeps the walk going.
     keeps_going: fn(u8) -> bool,
+    known: ReadCommits,
     seen: HashMap<ObjectId, Seen>,
     /// Ordered by date, then by discovery.
     queue: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
@@ -177,6 +211,7 @@ impl<'a> Walk<'a> {
             reader: repo.objects.reader(),
             graph: repo.commit_graph(),
             keeps_going,
+            known: ReadCommits::default(),
             seen: HashMap::new(),
             queue: BinaryHeap::new(),
             active: 0,
@@ -200,7 +235,11 @@ impl<'a> Walk<'a> {
                     }
                 }
                 None => {
-                    let (date, parents) = self.read(&id)?;
+                    let (date, parents) = match self.known.0.get(&id) {
+                        Some(known) => known.clone(),
+                        None => self.read(&id)?,
+                    };
+                    self.known.0.insert(id, (date, parents.clone()));
                     self.queue.push((date, Reverse(self.seen.len()), id));
                     self.seen.insert(id, Seen { marks, queued: true, parents });
                     self.active += usize::from((self.keeps_going)(marks));
@@ -213,14 +252,11 @@ impl<'a> Walk<'a> {
     /// Reads the date and the parents of a commit.
     fn read(&mut self, id: &ObjectId) -> Result<(i64, Vec<ObjectId>), Error> {
         if let Some(graph) = self.graph
-            && let Some(commit) = graph.commit_by_id(gitoxide::object_id(id))
-        {
+            && let Some(commit) = graph.commit(id)
             // A damaged graph is not an error: the commit itself has the same data.
-            let parents: Option<Vec<_>> =
-                commit.iter_parents().map(|parent| self.repo.own_id(graph.id_at(parent.ok()?))).collect();
-            if let (Some(parents), Ok(date)) = (parents, i64::try_from(commit.committer_timestamp())) {
-                return Ok((date, parents));
-            }
+            && let (Some(parents), Some(date)) = (commit.parents(), commit.date())
+        {
+            return Ok((date, parents));
         }
         let commit = self.repo.read_commit_with(&mut self.reader, id)?;
         Ok((commit.date, commit.parents))
@@ -258,17 +294,16 @@ impl<'a> Walk<'a> {
 impl Repository {
     /// Returns the commit-graph. Returns `None` in a shallow clone and with replacements, because
     /// the graph ignores both. It is opened once.
-    pub(crate) fn commit_graph(&self) -> Option<&Graph> {
+    pub(crate) fn commit_graph(&self) -> Option<&CommitGraph> {
         let open = || {
-            let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
+            let wanted = self.config(&keys::core::COMMIT_GRAPH).unwrap_or(true);
             let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
             // A damaged `shallow` file is reported when a commit is read.
             let is_whole = self.shallow().is_ok_and(HashSet::is_empty);
             if !wanted || !is_whole || replaces {
                 return None;
             }
-            let info = self.objects_dir().join("info");
-            Graph::from_info_dir(&info, gitoxide::hash_kind(self.layout.hash)).ok()
+            CommitGraph::open(&self.objects_dir().join("info"), self.layout.hash)
         };
         self.graph.get_or_init(open).as_ref()
     }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use format::keys::{self, Key};
 
 use crate::{ConfigError, Env, Error, Repository, date, disk};
 
@@ -30,11 +31,26 @@ impl Who {
             Who::Committer => format!("GIT_COMMITTER_{part}"),
         }
     }
+}
 
-    fn section(self) -> &'static str {
-        match self {
-            Who::Author => "author",
-            Who::Committer => "committer",
+/// The settings for a part of an identity.
+struct Part {
+    author: Key<Option<BString>>,
+    committer: Key<Option<BString>>,
+    user: Key<Option<BString>>,
+}
+
+const MAIL: Part =
+    Part { author: keys::author::EMAIL, committer: keys::committer::EMAIL, user: keys::user::EMAIL };
+
+const NAME: Part =
+    Part { author: keys::author::NAME, committer: keys::committer::NAME, user: keys::user::NAME };
+
+impl Part {
+    fn own(&self, who: Who) -> &Key<Option<BString>> {
+        match who {
+            Who::Author => &self.author,
+            Who::Committer => &self.committer,
         }
     }
 }
@@ -94,13 +110,13 @@ impl Repository {
     pub fn committer(&self) -> Result<BString, Error> {
         let user = LazyCell::new(sys::user::current);
         let who = Who::Committer;
-        let name = self.variable(who, "NAME").or_else(|| self.identity_setting(who, "name"));
+        let name = self.variable(who, "NAME").or_else(|| self.identity_setting(who, &NAME));
         let name = name.unwrap_or_else(|| guess_name(user.as_ref()).trim().into());
         let login = || user.as_ref().map_or("unknown".into(), |user| user.name.as_slice().into());
         let name = if name.is_empty() { login() } else { name };
         let mail = self
             .variable(who, "EMAIL")
-            .or_else(|| self.identity_setting(who, "email"))
+            .or_else(|| self.identity_setting(who, &MAIL))
             .or_else(|| self.mail_of_environment())
             .unwrap_or_else(|| guess_mail(user.as_ref()).0);
         let date = match self.variable(who, "DATE").filter(|date| !date.is_empty()) {
@@ -115,14 +131,11 @@ impl Repository {
     /// an error if the guess is poor, or if `user.useConfigOnly` is set.
     pub fn person(&self, who: Who, given: Given) -> Result<Person, IdentityError> {
         let user = LazyCell::new(sys::user::current);
-        let only_configured = self.config_bool("user.useConfigOnly");
-        let only_configured =
-            only_configured.map_err(|error| IdentityError::because(error.to_string()))?.unwrap_or(false);
+        let only_configured = self.config(&keys::user::USE_CONFIG_ONLY);
+        let only_configured = only_configured.map_err(|error| IdentityError::because(error.to_string()))?;
         let unknown = |message: BString| IdentityError { unknown: Some(who), message };
-        let mail = given
-            .mail
-            .or_else(|| self.variable(who, "EMAIL"))
-            .or_else(|| self.identity_setting(who, "email"));
+        let mail =
+            given.mail.or_else(|| self.variable(who, "EMAIL")).or_else(|| self.identity_setting(who, &MAIL));
         let mail = match mail {
             Some(mail) => mail,
             None if only_configured => {
@@ -142,11 +155,11 @@ impl Repository {
         };
         let told = given.name.or_else(|| self.variable(who, "NAME"));
         let has_own = || {
-            let own = self.config_str(&format!("{}.name", who.section()));
+            let own = self.config_str(NAME.own(who));
             own.is_some_and(|name| !name.is_empty())
         };
         let is_default = told.is_none() && !has_own();
-        let configured = told.or_else(|| self.identity_setting(who, "name"));
+        let configured = told.or_else(|| self.identity_setting(who, &NAME));
         let name = match configured {
             Some(name) => name,
             None if only_configured => {
@@ -181,21 +194,21 @@ impl Repository {
 
     /// Returns true if the committer's address comes from the environment or the configuration.
     pub fn names_committer(&self) -> bool {
-        let is_set = |key: &str| self.config_str(key).is_some();
+        let is_set = |key: Key<Option<BString>>| self.config_str(&key).is_some();
         self.variable(Who::Committer, "EMAIL").is_some()
-            || is_set("committer.email")
-            || is_set("user.email")
-            || !is_set("author.email") && self.mail_of_environment().is_some()
+            || is_set(keys::committer::EMAIL)
+            || is_set(keys::user::EMAIL)
+            || !is_set(keys::author::EMAIL) && self.mail_of_environment().is_some()
     }
 
     /// Returns true if the name or the address of the person would be guessed.
     pub fn guesses(&self, who: Who) -> bool {
-        let told = |part: &str, key: &str| {
-            self.variable(who, part).is_some() || self.identity_setting(who, key).is_some()
+        let told = |variable: &str, part: &Part| {
+            self.variable(who, variable).is_some() || self.identity_setting(who, part).is_some()
         };
-        let has_mail = told("EMAIL", "email") || self.mail_of_environment().is_some();
-        let only_configured = matches!(self.config_bool("user.useConfigOnly"), Ok(Some(true)));
-        !(only_configured || has_mail && told("NAME", "name"))
+        let has_mail = told("EMAIL", &MAIL) || self.mail_of_environment().is_some();
+        let only_configured = matches!(self.config(&keys::user::USE_CONFIG_ONLY), Ok(true));
+        !(only_configured || has_mail && told("NAME", &NAME))
     }
 
     fn variable(&self, who: Who, part: &str) -> Option<BString> {
@@ -208,11 +221,14 @@ impl Repository {
     }
 
     /// Returns the configured value of a part of an identity.
-    fn identity_setting(&self, who: Who, key: &str) -> Option<BString> {
-        let of = |section: &str| self.config_str(&format!("{section}.{key}"));
-        let own = of(who.section()).filter(|value| !value.is_empty()).or_else(|| of("user"));
+    fn identity_setting(&self, who: Who, part: &Part) -> Option<BString> {
+        let own = self.config_str(part.own(who)).filter(|value| !value.is_empty());
+        let own = own.or_else(|| self.config_str(&part.user));
         // If any identity is configured, the missing part is empty and not guessed.
-        own.or_else(|| of("author").or_else(|| of("committer")).map(|_| BString::default()))
+        own.or_else(|| {
+            let any = self.config_str(&part.author).or_else(|| self.config_str(&part.committer));
+            any.map(|_| BString::default())
+        })
     }
 
     /// Returns the time of all objects and reflog entries of this command, in Git's local time

@@ -1,7 +1,7 @@
 //! A commit in one line: abbreviated name and subject.
 
 use bstr::{BString, ByteSlice};
-use format::{ObjectId, blank, hash::Prefix};
+use format::{ObjectId, blank, hash::Prefix, keys};
 
 use crate::{ConfigError, Error, ObjectError, Repository, convert::encoding};
 
@@ -42,11 +42,11 @@ impl Repository {
     /// Returns `core.abbrev`; `None` if its value is not a length.
     fn configured_abbreviation(&self) -> Result<Option<usize>, Error> {
         let full = self.layout.hash.hex_len();
-        match self.config_str("core.abbrev") {
+        match self.config_str(&keys::core::ABBREV) {
             Some(value) if value.eq_ignore_ascii_case(b"auto") => Ok(None),
             Some(value) if crate::config::parse_bool(Some(value.as_bstr())) == Some(false) => Ok(Some(full)),
             Some(_) => {
-                let length = self.config_int("core.abbrev")?.unwrap_or_default();
+                let length = self.config_as(&keys::core::ABBREV)?.unwrap_or_default();
                 match usize::try_from(length) {
                     Ok(length) if (MINIMUM_ABBREV..=full).contains(&length) => Ok(Some(length)),
                     _ => Err(ConfigError::Abbreviation(length).into()),
@@ -68,12 +68,10 @@ impl Repository {
     /// It is converted to the output encoding (`i18n.logOutputEncoding`) if possible.
     pub fn subject(&self, commit: ObjectId) -> Result<BString, Error> {
         let commit = self.read_commit(&commit)?;
-        let shown = self.config_str("i18n.logOutputEncoding");
-        let shown = shown.or_else(|| self.config_str("i18n.commitEncoding"));
         let utf8 = || BString::from("UTF-8");
         let message = encoding::recode(
             commit.encoding.unwrap_or_else(utf8).as_bstr(),
-            shown.unwrap_or_else(utf8).as_bstr(),
+            self.output_encoding().as_bstr(),
             commit.message,
         );
         let lines = message.lines().map(blank::trim_end).skip_while(|line| line.is_empty());

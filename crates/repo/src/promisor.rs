@@ -5,63 +5,28 @@
 //! [`crate::Repository::open`] supplies the fetch, see [`LazyFetch`]. Source: Git's technical notes
 //! on partial clones.
 
-use std::{
-    fmt::Debug,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
-use bstr::{BStr, BString, ByteSlice};
-use format::{HashKind, ObjectId};
+use bstr::{BString, ByteSlice};
+use format::{
+    ObjectId,
+    keys::{self, Key, PathText},
+};
+use objects::{Contents, Promisors};
 
 use crate::{
-    Env, Error, OpenOptions,
+    Env, Error,
     config::{Config, MessageContext},
-    objects::{Contents, Promisors},
     open::Layout,
+    options::{LazyFetch, OpenOptions, Place, Promised},
 };
 
 /// The remote that gives plain Git the contents of bases. Readers here take contents from
 /// [`LazyFetch::contents`] and never ask it.
 pub const CONTENTS_REMOTE: &str = "sapwood-bases";
-
-/// Fetches promised objects when they are read.
-pub trait LazyFetch: Debug + Send + Sync {
-    /// Fetches objects as one pack. Returns true if the remote sent them; otherwise the
-    /// implementation has printed the reason.
-    fn fetch(&self, wanted: &Promised<'_>) -> bool;
-
-    /// Returns the contents that are tried before a fetch.
-    fn contents(&self, _place: &Place<'_>) -> Option<Box<dyn Contents>> {
-        None
-    }
-}
-
-/// A repository whose objects may also be stored elsewhere.
-pub struct Place<'a> {
-    /// The common directory.
-    pub common: &'a Path,
-    /// Its hash algorithm.
-    pub hash: HashKind,
-    /// Returns a setting (key in lower case) as a path, if it is a valid path.
-    pub setting: &'a dyn Fn(&str) -> Option<PathBuf>,
-}
-
-/// Objects to fetch.
-#[derive(Clone, Copy, Debug)]
-pub struct Promised<'a> {
-    /// The options with which the repository was opened, without lazy fetch.
-    pub open: &'a OpenOptions,
-    /// The name of the remote.
-    pub remote: &'a BStr,
-    /// The names, without duplicates.
-    pub objects: &'a [ObjectId],
-    /// `promisor.quiet`: print only errors.
-    pub quiet: bool,
-}
 
 /// See [`Promisors`].
 #[derive(Debug)]
@@ -88,7 +53,7 @@ impl Remotes {
         for key in config.names() {
             let Some(rest) = key.strip_prefix(b"remote.") else { continue };
             let promises = match rest.strip_suffix(b".promisor") {
-                Some(_) => config.boolean(&key.to_str_lossy())? == Some(true),
+                Some(name) => config.get(&keys::remote::PROMISOR.of(name.as_bstr()))?,
                 None => rest.ends_with(b".partialclonefilter"),
             };
             let name = rest.rsplitn_str(2, ".").nth(1).unwrap_or_default();
@@ -105,13 +70,14 @@ impl Remotes {
             return Ok(None);
         }
         let context = MessageContext { message_sink: options.message_sink, top: None };
-        let setting = |key: &str| config.path(key, env, context).ok()??.resolve(&options.cwd).ok();
+        let setting =
+            |key: &Key<Option<PathText>>| config.path(key, env, context).ok()??.resolve(&options.cwd).ok();
         let common = layout.real_common_dir();
         let place = Place { common: &common, hash: layout.hash, setting: &setting };
         Ok(Some(Remotes {
             names,
             contents: options.lazy_fetch.as_ref().and_then(|fetcher| fetcher.contents(&place)),
-            quiet: config.boolean("promisor.quiet")?.unwrap_or(false),
+            quiet: config.get(&keys::promisor::QUIET)?,
             is_off: env.boolean("GIT_NO_LAZY_FETCH")?.unwrap_or(false),
             told: AtomicBool::new(false),
             fetcher: options.lazy_fetch.clone(),

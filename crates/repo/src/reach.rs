@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use format::ObjectId;
 
-use crate::{Error, Repository, gitoxide};
+use crate::{Error, Repository};
 
 impl Repository {
     /// Returns the `tips` that are reachable from one of `bases`. Does not walk below the lowest
@@ -16,10 +16,7 @@ impl Repository {
     ) -> Result<HashSet<ObjectId>, Error> {
         self.check_grafts()?;
         let graph = self.commit_graph();
-        let generation = |id: &ObjectId| {
-            let graph = graph?;
-            Some(graph.commit_by_id(gitoxide::object_id(id))?.generation())
-        };
+        let generation = |id: &ObjectId| Some(graph?.commit(id)?.generation());
         // A commit outside of the graph may descend from any other.
         let least = tips.iter().map(|tip| generation(tip).unwrap_or(u32::MAX)).min().unwrap_or(0);
         let mut found = HashSet::new();
@@ -36,12 +33,7 @@ impl Repository {
             if generation(&id).is_some_and(|generation| generation < least) {
                 continue;
             }
-            let known = graph.and_then(|graph| {
-                let commit = graph.commit_by_id(gitoxide::object_id(&id))?;
-                let parents = commit.iter_parents().map(|parent| self.own_id(graph.id_at(parent.ok()?)));
-                parents.collect::<Option<Vec<_>>>()
-            });
-            let parents = match known {
+            let parents = match graph.and_then(|graph| graph.commit(&id)?.parents()) {
                 Some(parents) => parents,
                 None => self.read_commit_with(&mut reader, &id)?.parents,
             };

@@ -1,7 +1,7 @@
 //! Reads reflogs: earlier values of a ref, and the branches that HEAD was on.
 
 use bstr::{BStr, BString, ByteSlice};
-use format::{ObjectId, refname};
+use format::{ObjectId, keys, refname};
 
 use crate::{Attempt, Error, Repository, RevisionError, disk};
 
@@ -81,7 +81,7 @@ impl Repository {
         // Names such as `@{u}` no longer have a meaning.
         let is_known = name != "HEAD" && self.interpret_branch_name(name).is_ok();
         let mut refs = if is_known { self.refs_of_short_name(name)? } else { Vec::new() };
-        if !self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true) {
+        if !self.config(&keys::core::WARN_AMBIGUOUS_REFS)? {
             refs.truncate(1);
         }
         let at = |found: ObjectId| Ok::<_, Error>(found == oid || self.peel_to_commit(found)? == Some(oid));

@@ -11,24 +11,15 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{
     ObjectId,
     index::{Index, Stage},
+    keys,
     tree::{Malformed, TreeEntries, TreeEntry},
 };
+use objects::Kind;
 
 use crate::{
     Error, Head, ObjectError, Repository, RevisionError, UpstreamError,
-    objects::Kind,
-    refs::{End, Resolved},
+    refs::{End, RULES, Resolved},
 };
-
-/// Text before and after a short name of a ref in the full names to try, in order.
-pub(crate) const RULES: [(&str, &str); 6] = [
-    ("", ""),
-    ("refs/", ""),
-    ("refs/tags/", ""),
-    ("refs/heads/", ""),
-    ("refs/remotes/", ""),
-    ("refs/remotes/", "/HEAD"),
-];
 
 /// The possible types of an abbreviated object name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,7 +78,7 @@ impl Repository {
     /// Returns the ambiguous names in `spec`, about which Git warns: each may mean several refs, or
     /// a ref and an object (`core.warnAmbiguousRefs`).
     pub fn ambiguous_names(&self, spec: &BStr) -> Result<Vec<BString>, Error> {
-        if !self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true) {
+        if !self.config(&keys::core::WARN_AMBIGUOUS_REFS)? {
             return Ok(Vec::new());
         }
         let sides =
@@ -110,7 +101,7 @@ impl Repository {
                 End::Dangling | End::Broken(_) => return Ok(false),
             }
         }
-        let warns = self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true);
+        let warns = self.config(&keys::core::WARN_AMBIGUOUS_REFS)?;
         Ok(!warns || !self.is_ambiguous(name, found))
     }
 
@@ -132,9 +123,10 @@ impl Repository {
     /// Returns true if Git warns about a name for which it found this many refs.
     fn is_ambiguous(&self, name: &BStr, found: usize) -> bool {
         let is_also_an_object = || matches!(self.abbreviated(name, Hint::Any), Ok(Some(_)));
-        match self.parse_hex(name).is_some() {
-            true => found > 0,
-            false => found > 1 || (found == 1 && is_also_an_object()),
+        if self.parse_hex(name).is_some() {
+            found > 0
+        } else {
+            found > 1 || (found == 1 && is_also_an_object())
         }
     }
 
@@ -258,10 +250,7 @@ impl Repository {
                 full
             }
         };
-        match push {
-            false => self.require_upstream(branch.as_bstr()),
-            true => self.require_push(branch.as_bstr()),
-        }
+        if push { self.require_push(branch.as_bstr()) } else { self.require_upstream(branch.as_bstr()) }
     }
 
     /// Replaces `@{-N}` at the beginning of a word by the previous checkout. Also returns the text

@@ -1,14 +1,15 @@
 //! Configuration without a repository, and access to the repository of another user.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString};
+use format::keys::{BadValue, Name, PathText, Typed, Value};
 use sys::UserPath;
 
 use crate::{
     Attempt, ConfigValues, Configured, Env, Error, MessageSink, OneSource, OpenOptions, Repository,
     config::{self, Config, MessageContext, Sources},
-    disk, open, wire,
+    disk, open,
 };
 
 /// The configuration outside any repository: system, global, command line.
@@ -16,6 +17,9 @@ pub struct StandaloneConfig {
     env: Env,
     config: Config,
     message_sink: MessageSink,
+    cwd: PathBuf,
+    /// `-c key=value`, in order.
+    command: Vec<BString>,
 }
 
 impl StandaloneConfig {
@@ -29,7 +33,7 @@ impl StandaloneConfig {
             ..Sources::default()
         };
         let config = config::load(&env, sources)?;
-        Ok(StandaloneConfig { env, config, message_sink: options.message_sink })
+        Ok(StandaloneConfig::of(env, config, options))
     }
 
     /// Reads the configuration for a repository that is being created. `config` is the file that
@@ -50,15 +54,29 @@ impl StandaloneConfig {
             ..Sources::default()
         };
         let config = config::load(&env, sources)?;
-        Ok(StandaloneConfig { env, config, message_sink: options.message_sink })
+        Ok(StandaloneConfig::of(env, config, options))
     }
 
-    pub(crate) fn config(&self) -> &Config {
+    pub(crate) fn values(&self) -> &Config {
         &self.config
+    }
+
+    fn of(env: Env, config: Config, options: &OpenOptions) -> StandaloneConfig {
+        let (cwd, command) = (options.cwd.clone(), options.config.clone());
+        StandaloneConfig { env, config, message_sink: options.message_sink, cwd, command }
     }
 
     pub(crate) fn message_sink(&self) -> MessageSink {
         self.message_sink
+    }
+
+    pub(crate) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// Returns the settings of the command line.
+    pub(crate) fn command_config(&self) -> &[BString] {
+        &self.command
     }
 
     /// Returns the environment.
@@ -67,17 +85,17 @@ impl StandaloneConfig {
     }
 
     /// Returns the last value of a key; `Some(None)` for a name without `=`.
-    pub fn config_value(&self, key: &str) -> Option<Option<BString>> {
+    pub fn config_value(&self, key: &(impl Name + ?Sized)) -> Option<Option<BString>> {
         self.config.value(key)
     }
 
     /// Returns the last value of a key; a name without `=` counts as empty.
-    pub fn config_str(&self, key: &str) -> Option<BString> {
+    pub fn config_str(&self, key: &(impl Name + ?Sized)) -> Option<BString> {
         self.config.string(key).map(ToOwned::to_owned)
     }
 
     /// Returns all values of a key, in order.
-    pub fn config_all(&self, key: &str) -> Vec<BString> {
+    pub fn config_all(&self, key: &(impl Name + ?Sized)) -> Vec<BString> {
         self.config.all(key).map(ToOwned::to_owned).collect()
     }
 
@@ -86,24 +104,28 @@ impl StandaloneConfig {
         self.config.names()
     }
 
-    /// Returns the last value of a key as a boolean.
-    pub fn config_bool(&self, key: &str) -> Result<Option<bool>, Error> {
-        self.config.boolean(key)
+    /// Returns the value of a setting, or its default. Numbers may have the units k, m and g, which
+    /// are powers of 1,024.
+    pub fn config<K: Typed>(&self, key: &K) -> Result<K::Value, Error> {
+        self.config.get(key)
     }
 
-    /// See [`Repository::config_int`].
-    pub fn config_int(&self, key: &str) -> Result<Option<i32>, Error> {
-        self.config.number(key, config::parse_int)
+    /// See [`Repository::config_text`].
+    pub fn config_text(&self, key: &impl Typed<Value = BString>) -> BString {
+        self.config_str(key).unwrap_or_else(|| BString::unset(key.default()))
     }
 
-    /// See [`Repository::config_size`].
-    pub fn config_size(&self, key: &str) -> Result<Option<u64>, Error> {
-        let size = self.config.number(key, config::parse_size)?;
-        Ok(size.and_then(|size| u64::try_from(size).ok()))
+    /// Parses the last value of a setting with `parse`. The error names the setting.
+    pub fn parse_config(
+        &self,
+        name: &str,
+        parse: &mut dyn FnMut(Option<&BStr>) -> Result<(), BadValue>,
+    ) -> Result<(), Error> {
+        self.config.parse(name, parse).map(drop)
     }
 
     /// Returns the last value of a key as a path, with `~` expanded.
-    pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
+    pub fn config_path(&self, key: &impl Typed<Value = Option<PathText>>) -> Result<Option<UserPath>, Error> {
         self.config.path(key, &self.env, MessageContext { message_sink: self.message_sink, top: None })
     }
 
@@ -155,6 +177,6 @@ impl Repository {
 /// lower case. Includes are not followed.
 pub fn config_file(path: &Path) -> Result<Vec<(BString, Option<BString>)>, Error> {
     let bytes = disk::read_optional(path).map_err(Attempt::Read.on(path))?.unwrap_or_default();
-    let pairs = config::parse::parse(&bytes).map_err(|bad| bad.in_file(path))?;
+    let pairs = format::config::parse(&bytes).map_err(|bad| config::bad_line(bad, path))?;
     Ok(pairs.into_iter().map(|pair| (pair.key, pair.value)).collect())
 }

@@ -9,9 +9,10 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
+use format::keys::{self, Key};
 use sys::by_path::uninterrupted;
 
-use crate::{Attempt, ConfigError, Error, OpenOptions, Repository, config, disk, open};
+use crate::{Attempt, ConfigError, Error, OpenOptions, Repository, config, open};
 
 /// The changes of a submodule that are ignored (`ignore`); each value includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ pub struct Modules {
 impl Modules {
     /// Parses the content of a file. `file` is its path in errors.
     pub fn parse(content: &[u8], file: &str) -> Result<Modules, Error> {
-        let pairs = config::parse::parse(content).map_err(|bad| bad.in_file(Path::new(file)))?;
+        let pairs = format::config::parse(content).map_err(|bad| config::bad_line(bad, Path::new(file)))?;
         let mut modules = Modules::default();
         for pair in pairs {
             modules.take(pair.key.as_bstr(), pair.value)?;
@@ -86,7 +87,7 @@ impl Modules {
     }
 
     fn take(&mut self, key: &BStr, value: Option<BString>) -> Result<(), Error> {
-        if matches!(key.as_bytes(), b"submodule.fetchjobs" | b"fetch.recursesubmodules") {
+        if keys::submodule::FETCH_JOBS.is(key) || keys::fetch::RECURSE_SUBMODULES.is(key) {
             self.general.insert(key.to_owned(), value.unwrap_or_else(|| "true".into()));
             return Ok(());
         }
@@ -156,8 +157,8 @@ impl Modules {
     }
 
     /// Returns the value of `submodule.fetchjobs` or `fetch.recursesubmodules` in the file.
-    pub fn general(&self, key: &str) -> Option<&BStr> {
-        self.general.get(BStr::new(key)).map(|value| value.as_bstr())
+    pub fn general<T>(&self, key: &Key<T>) -> Option<&BStr> {
+        self.general.get(BStr::new(&key.lower())).map(|value| value.as_bstr())
     }
 
     /// Returns the warnings that Git prints when it reads the file.
@@ -229,7 +230,7 @@ impl Repository {
         let Some(top) = self.work_tree() else { return Ok(None) };
         let dir = top.join(sys::os_str(path));
         match uninterrupted(|| dir.join(".git").metadata()) {
-            Err(error) if disk::is_missing(&error) => return Ok(None),
+            Err(error) if sys::is_missing(&error) => return Ok(None),
             Err(error) => return Err(Attempt::Stat.on(&dir)(error)),
             Ok(_) => {}
         }

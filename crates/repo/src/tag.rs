@@ -4,11 +4,9 @@
 
 use bstr::ByteSlice as _;
 use format::ObjectId;
+use objects::{Kind, Reader};
 
-use crate::{
-    Error, ObjectError, Repository,
-    objects::{Kind, Reader},
-};
+use crate::{Error, ObjectError, Repository};
 
 /// The target of a tag, from the tag's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,10 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::ObjectId;
+use format::{
+    ObjectId,
+    keys::{self, Key},
+};
 use sys::{FileType, UserPath, by_path};
 
 use crate::{
@@ -60,7 +63,7 @@ impl Repository {
         let dir = self.common_dir().join("worktrees");
         let mut names = match by_path::list(&dir) {
             Ok(names) => names,
-            Err(err) if disk::is_missing(&err) => Vec::new(),
+            Err(err) if sys::is_missing(&err) => Vec::new(),
             Err(err) => return Err(Attempt::Read.on(&dir)(err)),
         };
         names.sort_by(|a, b| a.0.cmp(&b.0));
@@ -74,9 +77,11 @@ impl Repository {
         let path = without_suffix(&real, b"/.git");
         let is_current = self.git_dir() == common;
         // The main worktree's own settings are not loaded in another worktree.
-        let bare_elsewhere =
-            || setting_of(&common.join("config.worktree"), "core.bare").is_some_and(|value| value.is_true());
-        let is_bare = self.config_bool("core.bare")? == Some(true)
+        let bare_elsewhere = || {
+            setting_of(&common.join("config.worktree"), &keys::core::BARE)
+                .is_some_and(|value| value.is_true())
+        };
+        let is_bare = self.config(&keys::core::BARE)? == Some(true)
             || self.is_bare()
             || (!is_current && bare_elsewhere());
         Ok(Worktree { path, id: None, git_dir: common.to_owned(), is_bare, is_current })
@@ -180,9 +185,10 @@ impl Repository {
         }
         let dir = UserPath::new(target).resolve(path.parent().unwrap_or(Path::new("")));
         let dir = dir.map_err(|_| GitfileError::NotARepository)?;
-        match self.is_git_directory(&dir) {
-            true => by_path::canonical(&dir).map_err(|_| GitfileError::NotARepository),
-            false => Err(GitfileError::NotARepository),
+        if self.is_git_directory(&dir) {
+            by_path::canonical(&dir).map_err(|_| GitfileError::NotARepository)
+        } else {
+            Err(GitfileError::NotARepository)
         }
     }
 
@@ -209,12 +215,12 @@ impl Setting {
     }
 }
 
-/// Returns the last value of `key` (in lower case) in the file at `path`, without includes. `None`
-/// if the file is missing or malformed.
-pub fn setting_of(path: &Path, key: &str) -> Option<Setting> {
+/// Returns the last value of `key` in the file at `path`, without includes. `None` if the file is
+/// missing or malformed.
+pub fn setting_of<T>(path: &Path, key: &Key<T>) -> Option<Setting> {
     let bytes = by_path::read(path).ok().flatten()?;
-    let pairs = config::parse::parse(&bytes).ok()?;
-    pairs.into_iter().rev().find(|pair| pair.key == key).map(|pair| Setting(pair.value))
+    let pairs = format::config::parse(&bytes).ok()?;
+    pairs.into_iter().rev().find(|pair| key.is(pair.key.as_bstr())).map(|pair| Setting(pair.value))
 }
 
 /// Returns all keys (in lower case) and values in the file at `path`, in order, without includes.
@@ -222,7 +228,7 @@ pub fn setting_of(path: &Path, key: &str) -> Option<Setting> {
 pub fn settings_in(path: &Path) -> Result<Option<Vec<(BString, BString)>>, Error> {
     let bytes = disk::read_optional(path).map_err(Attempt::Read.on(path))?;
     let Some(bytes) = bytes else { return Ok(None) };
-    let pairs = config::parse::parse(&bytes).map_err(|bad| bad.in_file(path))?;
+    let pairs = format::config::parse(&bytes).map_err(|bad| config::bad_line(bad, path))?;
     Ok(Some(pairs.into_iter().map(|pair| (pair.key, pair.value.unwrap_or_default())).collect()))
 }
 

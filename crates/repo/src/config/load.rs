@@ -7,14 +7,18 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use format::wildmatch::{Mode, wildmatch};
+use format::{
+    config::{BadLine, Pair},
+    keys,
+    wildmatch::{Mode, wildmatch},
+};
 use sys::{Refused, UserPath, by_path::canonical};
 
-use super::{Config, Entry, OneSource, Origin, Scope, Source, parse, shown, value};
+use super::{Config, Entry, OneSource, Origin, Scope, Source, bad_line, shown, value};
 use crate::{Attempt, ConfigError, Env, Error, MessageSink, PathOrigin, disk};
 
 /// Git's limit for the depth of includes. Circular includes end here.
-pub(crate) const MAX_INCLUDE_DEPTH: usize = 10;
+const MAX_INCLUDE_DEPTH: usize = 10;
 
 /// The configuration files of a repository, and the command line.
 #[derive(Clone, Copy, Default)]
@@ -153,10 +157,10 @@ impl<'a> Loader<'a> {
     }
 
     fn content(&mut self, source: Source, bytes: &[u8], scope: Scope) -> Result<(), Error> {
-        let pairs = parse::parse(bytes);
-        let pairs = pairs.map_err(|bad| bad.in_file(shown(&source.path, self.sources.git_dir)))?;
+        let pairs = format::config::parse(bytes);
+        let pairs = pairs.map_err(|bad| bad_line(bad, shown(&source.path, self.sources.git_dir)))?;
         let source = Arc::new(source);
-        for parse::Pair { key, value, line } in pairs {
+        for Pair { key, value, line } in pairs {
             self.pair(key, value, scope, Some((&source, line)))?;
         }
         Ok(())
@@ -175,7 +179,7 @@ impl<'a> Loader<'a> {
         }
         let include = if !self.follows_includes {
             None
-        } else if key == "include.path" {
+        } else if keys::include::PATH.is(key.as_bstr()) {
             Some(false)
         } else if let Some(condition) =
             key.strip_prefix(b"includeif.").and_then(|rest| rest.strip_suffix(b".path"))
@@ -192,7 +196,7 @@ impl<'a> Loader<'a> {
         let Some(value) = value else {
             self.sources.message_sink.print(["error: missing value for 'include.path'".to_owned()]);
             return Err(match source {
-                Some(source) => parse::BadLine(line).in_file(shown(&source.path, self.sources.git_dir)),
+                Some(source) => bad_line(BadLine(line), shown(&source.path, self.sources.git_dir)),
                 None => ConfigError::CommandLine.into(),
             });
         };
@@ -234,7 +238,7 @@ impl<'a> Loader<'a> {
         self.depth += 1;
         if self.depth > MAX_INCLUDE_DEPTH && path.exists() {
             let from = from.map(|from| from.path.clone());
-            return Err(ConfigError::IncludeDepth { path, from }.into());
+            return Err(ConfigError::IncludeDepth { limit: MAX_INCLUDE_DEPTH, path, from }.into());
         }
         let result = self.file(Source { path, name, origin: None }, scope);
         self.depth -= 1;
@@ -292,21 +296,18 @@ impl<'a> Loader<'a> {
         // Length of the part of the pattern that is the directory of the including file. It is
         // compared literally.
         let mut literal = 0;
-        let mut expanded = match pattern.starts_with(b"~/") {
-            true => match self
-                .env
-                .path("HOME")
-                .and_then(|home| canonical(&home.resolve(Path::new("")).ok()?).ok())
-            {
+        let mut expanded = if pattern.starts_with(b"~/") {
+            match self.env.path("HOME").and_then(|home| canonical(&home.resolve(Path::new("")).ok()?).ok()) {
                 Some(home) => {
                     let mut path = BString::from(home.as_os_str().as_bytes());
                     path.extend_from_slice(&pattern[1..]);
                     path
                 }
                 None => pattern.to_owned(),
-            },
-            false => value::interpolate(pattern, self.env)
-                .map_or_else(|| pattern.to_owned(), |path| path.as_bytes().into()),
+            }
+        } else {
+            value::interpolate(pattern, self.env)
+                .map_or_else(|| pattern.to_owned(), |path| path.as_bytes().into())
         };
         if let Some(rest) = expanded.strip_prefix(b"./") {
             let Some(from) = from else {
@@ -330,9 +331,10 @@ impl<'a> Loader<'a> {
             let (Some(head), Some(tail)) = (text.get(..literal), text.get(literal..)) else {
                 return Ok(false);
             };
-            let same = match fold_case {
-                true => head.eq_ignore_ascii_case(&pattern[..literal]),
-                false => head == &pattern[..literal],
+            let same = if fold_case {
+                head.eq_ignore_ascii_case(&pattern[..literal])
+            } else {
+                head == &pattern[..literal]
             };
             // In this case Git does not try the path with symbolic links.
             if !same {

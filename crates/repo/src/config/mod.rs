@@ -5,7 +5,7 @@
 //! is skipped. A malformed line is an error that names file and line.
 
 mod load;
-pub(crate) mod parse;
+mod parameters;
 pub(crate) mod value;
 
 use std::{
@@ -15,11 +15,17 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use format::{
+    config::BadLine,
+    keys::{self, BadValue, Key, Name, PathText, Typed, Value as _},
+};
 use sys::UserPath;
 
-pub(crate) use load::{MAX_INCLUDE_DEPTH, Sources, load, load_one};
-pub(crate) use value::{bad_boolean, parse_int};
-pub use value::{parse_bool, parse_number, parse_size, parse_unsigned};
+pub(crate) use format::config::parse_int;
+pub use format::config::{parse_bool, parse_int as parse_number, parse_size, parse_unsigned};
+pub(crate) use load::{Sources, load, load_one};
+pub use parameters::config_parameters;
+pub(crate) use value::bad_boolean;
 
 use crate::{ConfigError, Env, Error, MessageSink};
 
@@ -204,13 +210,13 @@ impl Config {
     }
 
     /// Returns the last value; a name without `=` counts as empty.
-    pub(crate) fn string(&self, key: &str) -> Option<&BStr> {
-        self.last(key).map(|entry| entry.text())
+    pub(crate) fn string(&self, key: &(impl Name + ?Sized)) -> Option<&BStr> {
+        self.last(key.name()).map(|entry| entry.text())
     }
 
     /// Returns the last value; `Some(None)` for a name without `=`.
-    pub(crate) fn value(&self, key: &str) -> Option<Option<BString>> {
-        self.last(key).map(|entry| entry.value.clone())
+    pub(crate) fn value(&self, key: &(impl Name + ?Sized)) -> Option<Option<BString>> {
+        self.last(key.name()).map(|entry| entry.value.clone())
     }
 
     /// Returns the last value. A name without `=` is an error: this method prints the first line of
@@ -237,45 +243,47 @@ impl Config {
         }
     }
 
-    pub(crate) fn all(&self, key: &str) -> impl Iterator<Item = &BStr> {
-        self.entries(key).iter().map(|entry| entry.text())
+    pub(crate) fn all(&self, key: &(impl Name + ?Sized)) -> impl Iterator<Item = &BStr> {
+        self.entries(key.name()).iter().map(|entry| entry.text())
     }
 
     /// Returns all values of a name from sources that the repository cannot write, in order.
-    pub(crate) fn protected(&self, key: &str) -> Vec<Configured<'_>> {
+    pub(crate) fn protected<T>(&self, key: &Key<T>) -> Vec<Configured<'_>> {
         let configured = self.configured().into_iter();
-        configured.filter(|configured| configured.key == normalize(key) && configured.is_protected).collect()
+        configured.filter(|configured| key.is(configured.key) && configured.is_protected).collect()
     }
 
-    pub(crate) fn boolean(&self, key: &str) -> Result<Option<bool>, Error> {
-        let Some(entry) = self.last(key) else { return Ok(None) };
-        parse_bool(entry.value.as_ref().map(|value| value.as_bstr()))
-            .map(Some)
-            .ok_or_else(|| bad_boolean(entry.text(), normalize(key).as_bstr()))
+    /// Returns the value of a setting, or its default.
+    pub(crate) fn get<K: Typed>(&self, key: &K) -> Result<K::Value, Error> {
+        let value = self.parse(key.name(), &mut |value| K::Value::parse(value))?;
+        Ok(value.flatten().unwrap_or_else(|| K::Value::unset(key.default())))
     }
 
-    /// Returns the last value as a number, parsed by `parse`.
-    pub(crate) fn number<T>(
+    /// Parses the last value of a setting. The error names the setting, and for numbers the file.
+    pub(crate) fn parse<T>(
         &self,
         key: &str,
-        parse: impl Fn(&BStr) -> Result<T, &'static str>,
+        parse: &mut dyn FnMut(Option<&BStr>) -> Result<T, BadValue>,
     ) -> Result<Option<T>, Error> {
         let Some(entry) = self.last(key) else { return Ok(None) };
-        let value = entry.text();
-        parse(value).map(Some).map_err(|reason| {
-            let file = entry.source.as_ref().map(|source| source.path.clone());
-            ConfigError::Number { key: normalize(key), value: value.to_owned(), file, reason }.into()
+        parse(entry.value.as_ref().map(|value| value.as_bstr())).map(Some).map_err(|bad| match bad {
+            BadValue::Boolean => bad_boolean(entry.text(), normalize(key).as_bstr()),
+            BadValue::Number(reason) => {
+                let file = entry.source.as_ref().map(|source| source.path.clone());
+                let (key, value) = (normalize(key), entry.text().to_owned());
+                ConfigError::Number { key, value, file, reason }.into()
+            }
         })
     }
 
     /// Returns the last value as a [`path`].
     pub(crate) fn path(
         &self,
-        key: &str,
+        key: &impl Typed<Value = Option<PathText>>,
         env: &Env,
         message_context: MessageContext<'_>,
     ) -> Result<Option<UserPath>, Error> {
-        let Some(value) = self.string_required(key, message_context)? else { return Ok(None) };
+        let Some(value) = self.string_required(key.name(), message_context)? else { return Ok(None) };
         path(value, env)
     }
 
@@ -328,7 +336,7 @@ impl Config {
 
 /// Returns true if Git reads the setting only from the repository's own file.
 fn is_of_format(key: &str) -> bool {
-    key.eq_ignore_ascii_case("core.repositoryFormatVersion")
+    key.eq_ignore_ascii_case(keys::core::REPOSITORY_FORMAT_VERSION.name())
         || key.get(..11).is_some_and(|section| section.eq_ignore_ascii_case("extensions."))
 }
 
@@ -347,7 +355,11 @@ pub fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
 /// settings when it needs them. Source: experiments with `git clone` and settings in a
 /// conditionally included file.
 fn is_startup_setting(key: &BString) -> bool {
-    const LATER: [&str; 4] = ["core.fsmonitor", "core.hookspath", "core.splitindex", "core.sshcommand"];
+    let is_later = keys::core::FSMONITOR.is(key.as_bstr())
+        || keys::core::HOOKS_PATH.is(key.as_bstr())
+        || keys::core::SPLIT_INDEX.is(key.as_bstr())
+        || keys::core::SSH_COMMAND.is(key.as_bstr())
+        || keys::index::THREADS.is(key.as_bstr());
     const SECTIONS: [&str; 13] = [
         "advice.",
         "attr.",
@@ -363,15 +375,13 @@ fn is_startup_setting(key: &BString) -> bool {
         "sparse.",
         "user.",
     ];
-    const THREADS: &str = "index.threads";
     let is_in = |section: &&str| key.starts_with(section.as_bytes());
-    SECTIONS.iter().any(is_in) && !LATER.iter().any(|later| key == later) && key != THREADS
+    SECTIONS.iter().any(is_in) && !is_later
 }
 
-/// Parses a file up to its first malformed line, and passes each name and value to `take`. Returns
-/// true if no line is malformed.
-pub(crate) fn leading_pairs(bytes: &[u8], take: &mut dyn FnMut(BString, Option<BString>)) -> bool {
-    parse::parse_leading(bytes, &mut |pair| take(pair.key, pair.value))
+/// Returns the error about a malformed line of `file`.
+pub(crate) fn bad_line(bad: BadLine, file: &Path) -> Error {
+    ConfigError::Line { line: bad.0, file: file.to_owned() }.into()
 }
 
 /// Changes section and variable to lower case, and keeps the subsection.

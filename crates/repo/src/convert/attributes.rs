@@ -22,7 +22,7 @@ const NAMES: [&str; 6] = ["text", "crlf", "eol", "ident", "filter", "working-tre
 
 /// Git ignores longer lines and larger files.
 const MAX_LINE: usize = 2048;
-const MAX_FILE: usize = 100 * 1024 * 1024;
+pub(crate) const MAX_FILE: u64 = 100 * 1024 * 1024;
 
 /// The state of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl RawFile {
         macros: bool,
         mut complain: impl FnMut(usize, Flaw),
     ) -> RawFile {
-        if bytes.len() >= MAX_FILE {
+        if bytes.len() as u64 >= MAX_FILE {
             return RawFile::default();
         }
         // Git's strings end at the first NUL.
@@ -164,9 +164,10 @@ fn parse_line(line: &[u8], macros: bool) -> Result<Option<RawLine>, Flaw> {
         return Ok(Some(RawLine { head: Head::Macro(name.into()), states: parse_states(&after[end..])? }));
     }
     let states = parse_states(rest)?;
-    match name.starts_with(b"!") {
-        true => Err(Flaw::Negative),
-        false => Ok(Some(RawLine { head: Head::Pattern(name), states })),
+    if name.starts_with(b"!") {
+        Err(Flaw::Negative)
+    } else {
+        Ok(Some(RawLine { head: Head::Pattern(name), states }))
     }
 }
 
@@ -184,10 +185,7 @@ fn parse_states(text: &[u8]) -> Result<Vec<(BString, State)>, Flaw> {
                 [b'!', name @ ..] => (name, State::Unspecified),
                 name => (name, value.map_or(State::Set, |value| State::Value(value.into()))),
             };
-            match is_attribute_name(name) {
-                true => Ok((name.into(), state)),
-                false => Err(Flaw::Name(name.into())),
-            }
+            if is_attribute_name(name) { Ok((name.into(), state)) } else { Err(Flaw::Name(name.into())) }
         })
         .collect()
 }

@@ -66,16 +66,17 @@ pub(super) fn to_git(
     if prohibited || missing {
         let family = name.get(3..).unwrap_or_default();
         let family = family.strip_prefix(b"-").unwrap_or(family).as_bstr();
-        messages.push(match prohibited {
-            true => format!(
+        messages.push(if prohibited {
+            format!(
                 "hint: The file '{path}' contains a byte order mark (BOM). Please use UTF-{} as \
                  working-tree-encoding.",
                 family[..family.len().saturating_sub(2)].as_bstr()
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "hint: The file '{path}' is missing a byte order mark (BOM). Please use UTF-{family}BE or \
                  UTF-{family}LE (depending on the byte order) as working-tree-encoding."
-            ),
+            )
         });
         return Err(Some(ConvertError::ByteOrderMark {
             path: path.to_owned(),
@@ -84,9 +85,10 @@ pub(super) fn to_git(
         }));
     }
     let from = if same_utf(name, "UTF-16LE-BOM") { "UTF-16".into() } else { name };
-    match convert("UTF-8".into(), from, bytes, out) {
-        true => Ok(()),
-        false => Err(Some(ConvertError::Encoding { path: path.to_owned(), encoding: name.to_owned() })),
+    if convert("UTF-8".into(), from, bytes, out) {
+        Ok(())
+    } else {
+        Err(Some(ConvertError::Encoding { path: path.to_owned(), encoding: name.to_owned() }))
     }
 }
 

@@ -13,18 +13,21 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::PathBuf,
     process::{Command, Stdio},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard, PoisonError},
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use format::ObjectId;
+use format::{
+    ObjectId,
+    keys::{self, Key},
+};
 use sys::profile::{self, Phase};
 
-use super::{
-    Content, Filtering, Worker,
-    process::{Answer, Broken, Input, NotStarted, Process},
+use super::{Content, Filtering, Worker};
+use crate::{
+    ConvertError, Error, Repository,
+    filter_process::{Answer, Broken, Input, NotStarted, Process, Processes},
 };
-use crate::{ConvertError, Error, Repository};
 
 /// A filter gets its input in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
@@ -82,15 +85,15 @@ pub(super) fn drivers(repo: &Repository) -> Result<Vec<Driver>, Error> {
     names
         .into_iter()
         .map(|name| {
-            let command = |key: &str| -> Result<BString, Error> {
-                Ok(repo.config_str_required(&format!("filter.{name}.{key}"))?.unwrap_or_default())
+            let command = |key: Key<Option<BString>>| -> Result<BString, Error> {
+                Ok(repo.config_str_required(&key.of(name))?.unwrap_or_default())
             };
             Ok(Driver {
                 name: name.to_owned(),
-                clean: command("clean")?,
-                smudge: command("smudge")?,
-                process: command("process")?,
-                required: repo.config_bool(&format!("filter.{name}.required"))?.unwrap_or(false),
+                clean: command(keys::filter::CLEAN)?,
+                smudge: command(keys::filter::SMUDGE)?,
+                process: command(keys::filter::PROCESS)?,
+                required: repo.config(&keys::filter::REQUIRED.of(name))?,
             })
         })
         .collect()
@@ -164,11 +167,6 @@ pub(super) struct Job<'a> {
     /// True if the filter may delay its response.
     pub(super) delay: bool,
 }
-
-/// The long-running processes by command. Each is started once, serves one caller at a time, and
-/// ends with the repository.
-#[derive(Default)]
-pub(crate) struct Processes(Mutex<HashMap<BString, Process>>);
 
 /// The external filters of a checkout, owned by one thread: a filter may assume that it has a
 /// single caller.
@@ -504,7 +502,7 @@ fn expand(template: &BStr, path: &BStr) -> BString {
         rest = &rest[percent + 1..];
         match rest.first() {
             Some(b'f') => {
-                text.extend_from_slice(&crate::quote::shell(path));
+                text.extend_from_slice(&format::shell::quote(path));
                 rest = &rest[1..];
             }
             Some(b'%') => {

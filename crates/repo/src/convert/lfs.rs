@@ -11,7 +11,7 @@
 use std::path::PathBuf;
 
 use bstr::{BStr, ByteSlice as _};
-use format::index::Index;
+use format::{index::Index, keys};
 use sys::by_path;
 
 use super::filter::Driver;
@@ -37,20 +37,21 @@ impl Store {
             Some(top) => !matches!(by_path::stat(&top.join(sys::os_str(FILE))), Ok(None)),
             None => false,
         };
-        let selects =
-            ["lfs.fetchinclude", "lfs.fetchexclude"].iter().any(|key| repo.config_str(key).is_some())
-                || repo.env().is_set("GIT_LFS_SKIP_SMUDGE")
-                || index.files_named(FILE).next().is_some()
-                || of_worktree();
+        let selects = [keys::lfs::FETCH_INCLUDE, keys::lfs::FETCH_EXCLUDE]
+            .iter()
+            .any(|key| repo.config_str(key).is_some())
+            || repo.env().is_set("GIT_LFS_SKIP_SMUDGE")
+            || index.files_named(FILE).next().is_some()
+            || of_worktree();
         if selects {
             return Ok(None);
         }
         let common = repo.real_common_dir();
-        let storage = match repo.config_str("lfs.storage") {
+        let storage = match repo.config_str(&keys::lfs::STORAGE) {
             Some(dir) => common.join(sys::os_str(&dir)),
             None => common.join("lfs"),
         };
-        let largest = repo.config_size("core.bigFileThreshold")?.unwrap_or(512 << 20);
+        let largest = repo.config(&keys::core::BIG_FILE_THRESHOLD)?;
         Ok(Some(Store { objects: storage.join("objects"), largest }))
     }
 

@@ -14,7 +14,6 @@ pub(crate) mod attributes;
 pub(crate) mod encoding;
 mod filter;
 mod lfs;
-mod process;
 mod shared;
 mod storing;
 mod text;
@@ -25,12 +24,10 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{Mode, ObjectId, index::Index};
 use sys::profile::{self, Phase};
 
-use crate::{ConvertError, Error, Repository};
+use crate::{ConvertError, Error, Repository, filter_process::Input};
 pub use arriving::Arriving;
 use attributes::{File, Values};
-pub(crate) use filter::Processes;
 pub use filter::{Delays, ExternalFilters, Metadata, Smudged, any_required_driver_cannot_smudge};
-use process::Input;
 pub use shared::outside_attributes;
 use shared::{Action, Direction, Shared, Tables, Text};
 use storing::Storing;
@@ -336,9 +333,10 @@ impl Worker {
     pub fn describe_attributes(&mut self, path: &BStr) -> &'static str {
         let shared = Arc::clone(&self.shared);
         let tables = shared.tables();
-        match !tables.idle && self.look_up(&shared, tables, path) {
-            true => Text::of(&self.values).describe(),
-            false => "",
+        if !tables.idle && self.look_up(&shared, tables, path) {
+            Text::of(&self.values).describe()
+        } else {
+            ""
         }
     }
 

@@ -12,20 +12,20 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{
     HashKind,
     index::{Index, Stage},
+    keys::{self, AutoCrlf, BoolOr},
 };
 
 use super::{
-    attributes::{CRLF, ENCODING, EOL, FILTER, File, IDENT, Names, RawFile, State, TEXT, Values},
+    attributes::{CRLF, ENCODING, EOL, FILTER, File, IDENT, MAX_FILE, Names, RawFile, State, TEXT, Values},
     encoding,
     filter::{self, Driver, Metadata},
     lfs,
     storing::Storing,
     text::LineEnds,
 };
-use crate::{
-    Attempt, ConfigError, ConvertError, Error, Repository, disk,
-    objects::{Kind, Objects},
-};
+use objects::{Kind, Objects};
+
+use crate::{Attempt, ConfigError, ConvertError, Error, Repository, disk};
 
 /// The precedence of attribute files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,19 +109,20 @@ impl Action {
 
 impl Settings {
     fn of(repo: &Repository) -> Result<Settings, Error> {
-        let auto = match repo.config_str("core.autocrlf") {
-            Some(value) if value.eq_ignore_ascii_case(b"input") => LineEnds::AutoLf,
-            _ if repo.config_bool("core.autocrlf")? == Some(true) => LineEnds::AutoCrLf,
-            _ => LineEnds::Keep,
+        let auto = match repo.config(&keys::core::AUTOCRLF)? {
+            BoolOr::Word(AutoCrlf::Input) => LineEnds::AutoLf,
+            BoolOr::Bool(true) => LineEnds::AutoCrLf,
+            BoolOr::Bool(false) => LineEnds::Keep,
         };
-        let wants_crlf = repo.config_str("core.eol").is_some_and(|eol| eol.eq_ignore_ascii_case(b"crlf"));
+        let wants_crlf =
+            repo.config_str(&keys::core::EOL).is_some_and(|eol| eol.eq_ignore_ascii_case(b"crlf"));
         let native = match auto {
             LineEnds::AutoCrLf => LineEnds::CrLf,
             LineEnds::AutoLf => LineEnds::Lf,
             _ if wants_crlf => LineEnds::CrLf,
             _ => LineEnds::Lf,
         };
-        Ok(Settings { auto, native, fold_case: repo.config_bool("core.ignoreCase")?.unwrap_or(false) })
+        Ok(Settings { auto, native, fold_case: repo.config(&keys::core::IGNORE_CASE)? })
     }
 }
 
@@ -137,7 +138,7 @@ fn weakest_paths(repo: &Repository) -> Result<Vec<PathBuf>, Error> {
     if !repo.env().boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
         files.push("/etc/gitattributes".into());
     }
-    let user = match repo.config_path("core.attributesFile")? {
+    let user = match repo.config_path(&keys::core::ATTRIBUTES_FILE)? {
         Some(path) => Some(path),
         None => repo.env().xdg_config("attributes"),
     };
@@ -190,7 +191,7 @@ impl Shared {
     pub(super) fn load(repo: &Repository, index: &Index, direction: Direction) -> Result<Shared, Error> {
         for (name, given) in [
             ("GIT_ATTR_SOURCE", repo.env().bytes("GIT_ATTR_SOURCE").is_some()),
-            ("attr.tree", repo.config_str("attr.tree").is_some()),
+            (keys::attr::TREE.name(), repo.config_str(&keys::attr::TREE).is_some()),
         ] {
             if given {
                 return Err(ConfigError::AttributesFromTree(name).into());
@@ -288,7 +289,7 @@ impl Shared {
         path.extend_from_slice(b".gitattributes");
         let mut bytes = Vec::new();
         let mut file = self.worktree.as_ref()?.open_file(&path).ok()?;
-        if sys::stat_of(&file).ok()?.size >= crate::attributes::MAX_FILE {
+        if sys::stat_of(&file).ok()?.size >= MAX_FILE {
             return None;
         }
         file.read_to_end(&mut bytes).ok()?;

@@ -6,6 +6,7 @@ use bstr::{BStr, BString};
 
 use super::text::Lost;
 use crate::{ConvertError, Error, Repository};
+use format::keys::{self, BoolOr, SafeCrlf};
 
 /// The reaction to a file that a checkout would not restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +27,12 @@ pub(super) struct Storing {
 
 impl Storing {
     pub(super) fn of(repo: &Repository) -> Result<Storing, Error> {
-        let line_ends = match repo.config_str("core.safecrlf") {
-            None => LossPolicy::Warned,
-            Some(value) if value.eq_ignore_ascii_case(b"warn") => LossPolicy::Warned,
-            Some(_) if repo.config_bool("core.safecrlf")? == Some(true) => LossPolicy::Refused,
-            Some(_) => LossPolicy::Stored,
+        let line_ends = match repo.config(&keys::core::SAFECRLF)? {
+            BoolOr::Word(SafeCrlf::Warn) => LossPolicy::Warned,
+            BoolOr::Bool(true) => LossPolicy::Refused,
+            BoolOr::Bool(false) => LossPolicy::Stored,
         };
-        let round_trip = repo.config_str("core.checkRoundtripEncoding").unwrap_or_else(|| "SHIFT-JIS".into());
+        let round_trip = repo.config(&keys::core::CHECK_ROUNDTRIP_ENCODING)?;
         Ok(Storing { line_ends, round_trip, refuses: true })
     }
 

@@ -77,10 +77,8 @@ impl Stats {
     /// Returns the line ends that are lost if a file is stored and checked out again. `converted`
     /// is true if storing changes CRLF to LF.
     fn lost(&self, ends: LineEnds, converted: bool) -> Option<Lost> {
-        let (crlf, lone_lf) = match converted {
-            true => (0, self.lone_lf + self.crlf),
-            false => (self.crlf, self.lone_lf),
-        };
+        let (crlf, lone_lf) =
+            if converted { (0, self.lone_lf + self.crlf) } else { (self.crlf, self.lone_lf) };
         let restored = ends.adds_cr() && lone_lf > 0 && !(ends.is_auto() && (self.lone_cr > 0 || crlf > 0));
         let (crlf, lone_lf) = if restored { (crlf + lone_lf, 0) } else { (crlf, lone_lf) };
         match (self.crlf > 0 && crlf == 0, self.lone_lf > 0 && lone_lf == 0) {

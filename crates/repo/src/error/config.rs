@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 
 use bstr::BString;
 
-use crate::config::MAX_INCLUDE_DEPTH;
-
 /// A setting, or a line of a configuration file, is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -73,9 +71,11 @@ pub enum ConfigError {
     #[error(
         "exceeded maximum include depth ({}) while including\n\t{path}\nfrom\n\t{}\n\
          This might be due to circular includes.",
-        MAX_INCLUDE_DEPTH, includer(.from.as_deref())
+        .limit, includer(.from.as_deref())
     )]
     IncludeDepth {
+        /// The limit.
+        limit: usize,
         /// The included file.
         path: PathBuf,
         /// The including file; `None` for the command line.

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::objects;
-
 /// The content of a file cannot be converted between worktree and repository.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConvertError {

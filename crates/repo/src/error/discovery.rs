@@ -6,8 +6,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-
-use crate::quote;
+use format::shell;
 
 /// A directory or `.git` file does not lead to a repository that may be used.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -53,7 +52,7 @@ pub enum DiscoveryError {
         "detected dubious ownership in repository at '{0}'\n\
          To add an exception for this directory, call:\n\n\
          \tgit config --global --add safe.directory {quoted}",
-        quoted = quote::shell_pretty(.0.as_os_str().as_bytes().as_bstr())
+        quoted = shell::quote_pretty(.0.as_os_str().as_bytes().as_bstr())
     )]
     DubiousOwner(PathBuf),
     /// Another user could change a directory or file that is no repository, and `safe.directory`
@@ -63,7 +62,7 @@ pub enum DiscoveryError {
          To add an exception for this directory, call:\n\n\
          \tgit config --global --add safe.directory {quoted}",
         .dir.display(), .foreign.of(.part),
-        quoted = quote::shell_pretty(.declared.as_os_str().as_bytes().as_bstr())
+        quoted = shell::quote_pretty(.declared.as_os_str().as_bytes().as_bstr())
     )]
     Foreign {
         /// The directory or file.

@@ -58,7 +58,7 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// A setting for object checks (fsck) is invalid.
     #[error(transparent)]
-    Fsck(#[from] crate::fsck::Invalid),
+    Fsck(#[from] ::objects::fsck::Invalid),
     /// A ref cannot be read.
     #[error(transparent)]
     Ref(#[from] RefError),
@@ -249,9 +249,6 @@ impl Error {
     }
 
     pub(crate) fn after_warnings(self, warnings: Vec<BString>) -> Error {
-        match warnings.is_empty() {
-            true => self,
-            false => Error::Warned { warnings, error: Box::new(self) },
-        }
+        if warnings.is_empty() { self } else { Error::Warned { warnings, error: Box::new(self) } }
     }
 }

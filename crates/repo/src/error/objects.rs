@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use bstr::BString;
 use format::{ObjectId, hash::Prefix};
 
-use crate::objects::{self, PackError};
+use objects::PackError;
 
 /// An object cannot be read, or is not of the required type.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -78,12 +78,13 @@ impl Finder<'_> {
             else {
                 continue;
             };
-            let path = match literal {
-                true => path,
-                false => match canonical(&path) {
+            let path = if literal {
+                path
+            } else {
+                match canonical(&path) {
                     Ok(path) => path,
                     Err(_) => continue,
-                },
+                }
             };
             // Compare bytes and ignore one trailing slash: an entry that is not resolved may end in
             // components that no current directory has.
@@ -93,9 +94,10 @@ impl Finder<'_> {
             let is_above = below.is_some_and(|below| below.len() > 1 && below.starts_with(b"/"));
             let is_longer = found.as_ref().is_none_or(|found| bytes.len() > found.as_os_str().len());
             if is_above && is_longer {
-                found = Some(match bytes.is_empty() {
-                    true => PathBuf::from("/"),
-                    false => PathBuf::from(sys::os_str(bytes)),
+                found = Some(if bytes.is_empty() {
+                    PathBuf::from("/")
+                } else {
+                    PathBuf::from(sys::os_str(bytes))
                 });
             }
         }
@@ -110,7 +112,7 @@ impl Finder<'_> {
             found = uninterrupted(|| dot_git.metadata());
         }
         match found {
-            Err(err) if disk::is_missing(&err) => Ok(None),
+            Err(err) if sys::is_missing(&err) => Ok(None),
             Err(err) => Err(Attempt::StatDotGit.on(dot_git)(err)),
             Ok(stat) if stat.is_dir() => {
                 let is_one = self.is_git_directory(dot_git)?

@@ -3,14 +3,14 @@
 use std::{io, path::Path};
 
 use bstr::{BString, ByteSlice};
-use format::HashKind;
+use format::{
+    HashKind,
+    config::{BadLine, Pair},
+    keys,
+};
 
 use super::{Common, Finder};
-use crate::{
-    Attempt, ConfigError, Error, FormatError, MessageSink,
-    config::{self, parse::Pair},
-    disk,
-};
+use crate::{Attempt, ConfigError, Error, FormatError, MessageSink, config, disk};
 
 /// The format of the repository and the path of its worktree, from its own configuration.
 #[derive(Default)]
@@ -90,7 +90,7 @@ struct File<'a> {
 
 impl File<'_> {
     fn parse(self, bytes: &[u8]) -> Result<Vec<Pair>, Error> {
-        config::parse::parse(bytes).map_err(|bad| bad.in_file(self.display_name))
+        format::config::parse(bytes).map_err(|bad| config::bad_line(bad, self.display_name))
     }
 
     /// Returns the value of a pair. A name without `=` is an error: this method prints the first
@@ -116,7 +116,7 @@ impl File<'_> {
     }
 
     fn bad_line(self, line: usize) -> Error {
-        config::parse::BadLine(line).in_file(self.display_name)
+        config::bad_line(BadLine(line), self.display_name)
     }
 }
 
@@ -138,7 +138,7 @@ impl Format {
     fn read_shared(&mut self, file: File<'_>, bytes: &[u8]) -> Result<Version, Error> {
         let mut version = Version::default();
         for pair in file.parse(bytes)? {
-            if pair.key == "core.repositoryformatversion" {
+            if keys::core::REPOSITORY_FORMAT_VERSION.is(pair.key.as_bstr()) {
                 let number = file.text(&pair)?;
                 let number = config::parse_int(number.as_bstr()).map_err(|reason| ConfigError::Number {
                     key: pair.key.clone(),
@@ -158,10 +158,11 @@ impl Format {
 
     /// Reads `core.bare` and `core.worktree`, the only settings that a worktree's own file can set.
     fn read_worktree_settings(&mut self, file: File<'_>, pair: &Pair) -> Result<(), Error> {
-        match pair.key.as_slice() {
-            b"core.bare" => self.bare = Some(boolean(pair)?),
-            b"core.worktree" => self.work_tree = Some(file.text(pair)?),
-            _ => {}
+        let key = pair.key.as_bstr();
+        if keys::core::BARE.is(key) {
+            self.bare = Some(boolean(pair)?);
+        } else if keys::core::WORKTREE.is(key) {
+            self.work_tree = Some(file.text(pair)?);
         }
         Ok(())
     }

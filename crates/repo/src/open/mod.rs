@@ -16,7 +16,7 @@ use std::{
 };
 
 use bstr::BString;
-use format::HashKind;
+use format::{HashKind, keys};
 use sys::{
     UserPath,
     by_path::{self, canonical, uninterrupted},
@@ -70,17 +70,19 @@ pub(crate) struct Layout {
 impl Layout {
     /// Returns the Git directory without symbolic links, `.` and `..`.
     pub(crate) fn real_git_dir(&self) -> PathBuf {
-        match self.git_dir_is_real {
-            true => self.git_dir.clone(),
-            false => sys::by_path::realpath_forgiving(&self.git_dir),
+        if self.git_dir_is_real {
+            self.git_dir.clone()
+        } else {
+            sys::by_path::realpath_forgiving(&self.git_dir)
         }
     }
 
     /// See [`crate::Repository::real_common_dir`].
     pub(crate) fn real_common_dir(&self) -> PathBuf {
-        match self.common_dir == self.git_dir {
-            true => self.real_git_dir(),
-            false => sys::by_path::realpath_forgiving(&self.common_dir),
+        if self.common_dir == self.git_dir {
+            self.real_git_dir()
+        } else {
+            sys::by_path::realpath_forgiving(&self.common_dir)
         }
     }
 
@@ -143,9 +145,12 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
     };
     let is_inside = |top: &&PathBuf| finder.cwd.starts_with(top);
     let place = layout.work_tree.as_ref().filter(is_inside).unwrap_or(&finder.cwd).clone();
-    let reached = || match layout.git_dir == layout.common_dir {
-        true => logical(env, &place).join(&layout.display_name),
-        false => layout.git_dir.clone(),
+    let reached = || {
+        if layout.git_dir == layout.common_dir {
+            logical(env, &place).join(&layout.display_name)
+        } else {
+            layout.git_dir.clone()
+        }
     };
     let config = config::load(
         env,
@@ -168,7 +173,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
     )?;
     // Git finds the worktree by `core.bare` of the repository's own file. Afterwards the last value
     // among all sources is used.
-    let bare = config.boolean("core.bare")?.or(format.bare);
+    let bare = config.get(&keys::core::BARE)?.or(format.bare);
     layout.bare = layout.work_tree.is_none() && bare != Some(false);
     Ok(Opened { layout, config, warnings })
 }
@@ -195,15 +200,15 @@ pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> R
 }
 
 /// Refuses a worktree unless it, its `.git` file if it has one, and its Git directory belong to the
-/// user, as discovery does.
-pub(crate) fn check_worktree_owner(
+/// user, or `safe.directory` names it.
+pub fn check_worktree_owner(
     options: &OpenOptions,
-    env: &Env,
     top: &Path,
     gitfile: Option<&Path>,
     git_dir: &Path,
 ) -> Result<(), Error> {
-    let finder = Finder::new(options, env, options.cwd.clone());
+    let env = Env::from(options.env.clone());
+    let finder = Finder::new(options, &env, options.cwd.clone());
     finder.check_owner(top, gitfile, Some(top), git_dir)
 }
 
@@ -241,15 +246,16 @@ pub(crate) fn names_repository(
     let finder = Finder::new(options, env, options.cwd.clone());
     match uninterrupted(|| dot_git.metadata()) {
         Ok(stat) if stat.is_file() => finder.read_gitfile_as(dot_git, name, stat.size()).map(|_| true),
-        Ok(stat) if stat.is_dir() => match finder.is_git_directory(dot_git)? {
-            true => Ok(true),
-            false => {
+        Ok(stat) if stat.is_dir() => {
+            if finder.is_git_directory(dot_git)? {
+                Ok(true)
+            } else {
                 discover::has_head(dot_git)?;
                 Err(DiscoveryError::NotRecognized(name.to_owned()).into())
             }
-        },
+        }
         Ok(_) => Ok(false),
-        Err(error) if crate::disk::is_missing(&error) => Ok(false),
+        Err(error) if sys::is_missing(&error) => Ok(false),
         // Opening the repository reports the reason.
         Err(_) => Ok(true),
     }
@@ -294,12 +300,11 @@ impl Finder<'_> {
                 if is_inside && top == self.cwd { dot_git.to_owned() } else { git_dir.path.clone() };
             return self.layout(git_dir, &display_name, Exported::Yes, None, format);
         }
-        match is_inside {
-            true => self.layout(git_dir, dot_git, Exported::No, Some(top), format),
-            false => {
-                let display_name = git_dir.path.clone();
-                self.layout(git_dir, &display_name, Exported::Yes, Some(top), format)
-            }
+        if is_inside {
+            self.layout(git_dir, dot_git, Exported::No, Some(top), format)
+        } else {
+            let display_name = git_dir.path.clone();
+            self.layout(git_dir, &display_name, Exported::Yes, Some(top), format)
         }
     }
 
@@ -307,9 +312,10 @@ impl Finder<'_> {
         let format = self.check_format(&git_dir)?;
         let display_name = if git_dir == self.cwd { PathBuf::from(".") } else { git_dir.clone() };
         let git_dir = GitDir { path: git_dir, is_real: true };
-        let (mut layout, format) = match self.has_explicit_work_tree() || format.work_tree.is_some() {
-            true => self.explicit(&git_dir, &display_name, Some(format), false)?,
-            false => self.layout(git_dir, &display_name, Exported::Yes, None, format)?,
+        let (mut layout, format) = if self.has_explicit_work_tree() || format.work_tree.is_some() {
+            self.explicit(&git_dir, &display_name, Some(format), false)?
+        } else {
+            self.layout(git_dir, &display_name, Exported::Yes, None, format)?
         };
         layout.is_bare_directory = true;
         Ok((layout, format))

@@ -4,6 +4,7 @@
 use std::{os::unix::ffi::OsStrExt, path::Path};
 
 use bstr::ByteSlice;
+use format::keys;
 use sys::{UserPath, by_path};
 
 use super::Finder;
@@ -26,7 +27,7 @@ impl Finder<'_> {
     pub(super) fn check_bare_allowed(&self, dir: &Path) -> Result<(), Error> {
         let config = self.protected_config()?;
         let mut explicit_only = false;
-        for configured in config.protected("safe.bareRepository") {
+        for configured in config.protected(&keys::safe::BARE_REPOSITORY) {
             explicit_only = match configured.value {
                 Some(value) if value == "explicit" => true,
                 Some(value) if value == "all" => false,
@@ -83,7 +84,7 @@ impl Finder<'_> {
     pub(super) fn is_declared_safe(&self, path: &Path) -> Result<bool, Error> {
         let config = self.protected_config()?;
         let mut safe = false;
-        for configured in config.protected("safe.directory") {
+        for configured in config.protected(&keys::safe::DIRECTORY) {
             let value = configured.value.unwrap_or_default();
             if value.is_empty() {
                 safe = false;

@@ -117,10 +117,7 @@ impl Trust {
     fn refuse_undeclared(&self, dir: &Path, found: Option<(PathBuf, Foreign)>) -> Result<(), Error> {
         let Some((part, foreign)) = found else { return Ok(()) };
         let real = by_path::realpath_forgiving(dir);
-        match self.is_declared(&real)? {
-            true => Ok(()),
-            false => Err(refused(dir, &part, foreign, &real)),
-        }
+        if self.is_declared(&real)? { Ok(()) } else { Err(refused(dir, &part, foreign, &real)) }
     }
 
     /// Walks to `dir` as the kernel does. Returns the first part that `judge` calls foreign, and

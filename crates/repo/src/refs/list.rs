@@ -103,9 +103,8 @@ impl Store {
                 None => name > after,
             })
         };
-        let mut show = |listed: &ListedRef<'_>| match is_after(listed.name) {
-            true => visit(listed),
-            false => Ok(ControlFlow::Continue(())),
+        let mut show = |listed: &ListedRef<'_>| {
+            if is_after(listed.name) { visit(listed) } else { Ok(ControlFlow::Continue(())) }
         };
         let flow = self.packed.each_below(packed_prefix, |record| {
             while let Some(before) = loose.next_if(|before| before.name < *record.name) {

@@ -9,7 +9,7 @@ use bstr::{BString, ByteSlice};
 use format::ObjectId;
 
 use super::Store;
-use crate::{Error, RefError, objects};
+use crate::{Error, RefError};
 
 /// See [`objects::Replacements`].
 pub(crate) struct Replaced {
@@ -41,6 +41,11 @@ impl Replaced {
         self.found().map_or(&[], |found| &found.warnings)
     }
 
+    /// Returns all replacements.
+    pub(crate) fn objects(&self) -> Result<&HashMap<ObjectId, ObjectId>, Error> {
+        Ok(&self.found()?.objects)
+    }
+
     fn found(&self) -> Result<&Found, Error> {
         self.found.get_or_init(|| self.read()).as_ref().map_err(Error::clone)
     }
@@ -64,8 +69,8 @@ impl Replaced {
 }
 
 impl objects::Replacements for Replaced {
-    fn all(&self) -> Result<&HashMap<ObjectId, ObjectId>, Error> {
-        Ok(&self.found()?.objects)
+    fn all(&self) -> Result<&HashMap<ObjectId, ObjectId>, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.objects()?)
     }
 }
 

@@ -36,13 +36,13 @@ const SMALL: u64 = 32 << 10;
 
 /// The refs of a worktree.
 pub(crate) struct Store {
-    pub(super) git_dir: PathBuf,
-    pub(super) packed: Arc<Packed>,
+    pub(crate) git_dir: PathBuf,
+    pub(crate) packed: Arc<Packed>,
 }
 
 /// The refs that all worktrees share.
 pub(crate) struct Packed {
-    pub(super) common_dir: PathBuf,
+    pub(crate) common_dir: PathBuf,
     pub(super) hash: HashKind,
     path: PathBuf,
     /// The file as messages print it.
@@ -51,7 +51,7 @@ pub(crate) struct Packed {
 }
 
 /// The content of the file when it was read. `stat` is `None` if it did not exist.
-pub(super) struct Snapshot {
+pub(crate) struct Snapshot {
     stat: Option<Stat>,
     refs: PackedRefs<Bytes>,
 }
@@ -72,7 +72,7 @@ impl Deref for Bytes {
 }
 
 /// The content of one ref; symbolic refs are not followed.
-pub(super) enum Raw {
+pub(crate) enum Raw {
     Missing,
     /// A ref of this name cannot exist: links form a loop, or the name is too long.
     Impossible,
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// Reads one ref. The name must be valid, so that its path stays in the Git directory.
-    pub(super) fn raw(&self, name: &BStr) -> Result<Raw, Error> {
+    pub(crate) fn raw(&self, name: &BStr) -> Result<Raw, Error> {
         let hash = self.packed.hash;
         let path = refname::file(&self.git_dir, &self.packed.common_dir, name);
         let says = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
@@ -149,7 +149,7 @@ impl Store {
     }
 
     /// Follows a ref whose content `raw` is known.
-    pub(super) fn follow(&self, name: &BStr, mut raw: Raw) -> Result<Resolved, Error> {
+    pub(crate) fn follow(&self, name: &BStr, mut raw: Raw) -> Result<Resolved, Error> {
         let mut last: Option<BString> = None;
         for depth in 1..=MAX_DEPTH {
             let at = last.as_ref().map_or(name, |last| last.as_bstr());
@@ -186,7 +186,7 @@ impl Packed {
     }
 
     /// Searches one snapshot of the file.
-    pub(super) fn find_in(&self, snapshot: &Snapshot, name: &BStr) -> Result<Option<ObjectId>, Error> {
+    pub(crate) fn find_in(&self, snapshot: &Snapshot, name: &BStr) -> Result<Option<ObjectId>, Error> {
         self.look(snapshot, |refs| refs.find(name))
     }
 
@@ -235,7 +235,7 @@ impl Packed {
     }
 
     /// Returns the current content of the file.
-    pub(super) fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         let mut held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(snapshot) = &*held {
             let now = by_path::stat_followed(&self.path).map_err(Attempt::StatPackedRefs.on(&self.shown))?;

@@ -3,12 +3,11 @@
 
 mod convert;
 mod filters;
-mod http;
+mod floors;
 mod open;
 mod refs;
 mod revisions;
 mod trust;
-mod wire;
 
 use std::{
     collections::HashMap,

@@ -1,6 +1,6 @@
 use std::fs;
 
-use repo::{Head, OpenOptions, Repository};
+use repo::{Head, OpenOptions, Repository, keys};
 use testkit::{Repo, Sandbox};
 
 use crate::{fatal, git, git_output, open, options};
@@ -245,7 +245,7 @@ fn reads_configuration_in_order_with_includes() {
     let home = sandbox.path().join("home");
     fs::write(
         home.join(".gitconfig"),
-        "[a]\n\tx = global\n\ty = ~/p\n[include]\n\tpath = more\n[a]\n\tw = last\n\
+        "[a]\n\tx = global\n\ty = ~/p\n[sapwood]\n\tupperDir = ~/p\n[include]\n\tpath = more\n[a]\n\tw = last\n\
          [includeIf \"gitdir:~/../r/\"]\npath=yes1\n[includeIf \"gitdir:**/r/.git\"]\npath=yes2\n\
          [includeIf \"gitdir/i:**/R/\"]\npath=yes3\n[includeIf \"onbranch:ma*\"]\npath=yes4\n\
          [includeIf \"onbranch:other\"]\npath=no\n[includeIf \"hasconfig:remote.*.url:https://x/**\"]\npath=yes5\n\
@@ -286,15 +286,15 @@ fn reads_configuration_in_order_with_includes() {
         let theirs = git.status.success().then(|| String::from_utf8_lossy(&git.stdout).trim_end().to_owned());
         assert_eq!(repo.config_str(key).map(|value| value.to_string()), theirs, "{key}");
     }
-    assert_eq!(repo.config_int("N.K").expect("readable"), Some(1024));
-    assert_eq!(repo.config_bool("a.flag").expect("readable"), Some(true));
-    assert_eq!(repo.config_bool("a.missing").expect("readable"), None);
-    assert_eq!(repo.config_path("a.y").expect("readable"), Some(home.join("p").into()));
+    assert_eq!(repo.config_as::<i32>("N.K").expect("readable"), Some(1024));
+    assert_eq!(repo.config_as::<bool>("a.flag").expect("readable"), Some(true));
+    assert_eq!(repo.config_as::<bool>("a.missing").expect("readable"), None);
+    assert_eq!(repo.config_path(&keys::sapwood::UPPER_DIR).expect("readable"), Some(home.join("p").into()));
     assert_eq!(repo.config_all("a.x"), ["global", "included"]);
     for key in ["bool", "int"] {
         let ours = match key {
-            "bool" => repo.config_bool("n.word").err(),
-            _ => repo.config_int("n.bad").err(),
+            "bool" => repo.config_as::<bool>("n.word").err(),
+            _ => repo.config_as::<i32>("n.bad").err(),
         };
         let name = if key == "bool" { "n.word" } else { "n.bad" };
         assert_eq!(

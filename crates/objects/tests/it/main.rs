@@ -1,0 +1,3 @@
+//! Tests of the layers of the crate.
+
+mod floors;

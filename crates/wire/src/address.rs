@@ -1,0 +1,175 @@
+//! HTTP URLs: `http[s]://[user[:password]@]host[:port]/path`.
+
+use bstr::{BString, ByteSlice};
+
+/// A parsed URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// True for `https`.
+    pub(crate) tls: bool,
+    /// The decoded user name.
+    pub(crate) user: Option<BString>,
+    /// The decoded password.
+    pub(crate) password: Option<BString>,
+    /// The host in lower case; an IPv6 address is in brackets.
+    pub(crate) host: String,
+    /// The port, explicit or default.
+    pub(crate) port: u16,
+    /// The path with its leading slash, and the query.
+    pub(crate) target: BString,
+}
+
+impl Address {
+    /// Parses a URL. Returns `None` if it is not an HTTP URL, or has bytes that are not allowed in
+    /// a request.
+    pub(crate) fn parse(text: &[u8]) -> Option<Address> {
+        let (scheme, rest) = text.split_once_str("://")?;
+        let tls = match scheme.to_ascii_lowercase().as_slice() {
+            b"http" => false,
+            b"https" => true,
+            _ => return None,
+        };
+        let end = rest.find_byteset(b"/?#").unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let target = &target[..target.find_byte(b'#').unwrap_or(target.len())];
+        if text.iter().any(|byte| byte.is_ascii_control() || *byte == b' ') {
+            return None;
+        }
+        let (userinfo, place) = match authority.rsplit_once_str("@") {
+            Some((userinfo, place)) => (Some(userinfo), place),
+            None => (None, authority),
+        };
+        let (user, password) = match userinfo.map(|info| (info, info.split_once_str(":"))) {
+            None => (None, None),
+            Some((_, Some((user, password)))) => (Some(decode(user)), Some(decode(password))),
+            Some((user, None)) => (Some(decode(user)), None),
+        };
+        let (host, port) = split_port(place)?;
+        let target = match target.first() {
+            Some(b'/') => target.into(),
+            _ => [b"/", target].concat().into(),
+        };
+        let port = port.unwrap_or(if tls { 443 } else { 80 });
+        Some(Address { tls, user, password, host, port, target })
+    }
+
+    /// Returns the scheme.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    /// Returns the host, with the port if it is not the default of the scheme.
+    pub(crate) fn authority(&self) -> String {
+        match (self.tls, self.port) {
+            (true, 443) | (false, 80) => self.host.clone(),
+            (_, port) => format!("{}:{port}", self.host),
+        }
+    }
+
+    /// Returns the host in the form for a resolver.
+    pub(crate) fn host_name(&self) -> &str {
+        self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
+    }
+
+    /// Returns true if both URLs have the same server.
+    pub(crate) fn is_same_server(&self, other: &Address) -> bool {
+        (self.tls, &self.host, self.port) == (other.tls, &other.host, other.port)
+    }
+
+    /// Returns the URL without user name and password.
+    pub(crate) fn without_user(&self) -> BString {
+        let mut text = BString::from(format!("{}://{}", self.scheme(), self.authority()));
+        text.extend_from_slice(&self.target);
+        text
+    }
+
+    /// Returns the target URL of a redirect from this URL.
+    pub(crate) fn redirected(&self, location: &[u8]) -> Option<Address> {
+        if let Some(scheme_end) = location.find(b"://")
+            && location[..scheme_end].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+        {
+            return Address::parse(location);
+        }
+        let text = match location {
+            [b'/', b'/', ..] => [self.scheme().as_bytes(), b":", location].concat(),
+            [b'/', ..] => [self.scheme().as_bytes(), b"://", self.authority().as_bytes(), location].concat(),
+            _ => {
+                let path = &self.target[..self.target.find_byte(b'?').unwrap_or(self.target.len())];
+                let dir = &path[..path.rfind_byte(b'/').map_or(0, |slash| slash + 1)];
+                [self.scheme().as_bytes(), b"://", self.authority().as_bytes(), dir, location].concat()
+            }
+        };
+        Address::parse(&text)
+    }
+}
+
+/// Splits `host[:port]`; `None` if the host is empty or the port is not a number.
+fn split_port(place: &[u8]) -> Option<(String, Option<u16>)> {
+    let (host, port) = match place.strip_prefix(b"[").and_then(|rest| rest.find_byte(b']')) {
+        Some(end) => place.split_at(end + 2),
+        None => place.split_at(place.find_byte(b':').unwrap_or(place.len())),
+    };
+    let port = match port {
+        b"" | b":" => None,
+        _ => Some(port.strip_prefix(b":")?.to_str().ok()?.parse().ok()?),
+    };
+    let host = decode(host);
+    let valid = |byte: &u8| !byte.is_ascii_control() && !b" /?#@\\\"<>^`{|}".contains(byte);
+    let host = host.to_str().ok().filter(|host| !host.is_empty() && host.bytes().all(|byte| valid(&byte)))?;
+    Some((host.to_ascii_lowercase(), port))
+}
+
+/// Decodes percent escapes such as `%41`.
+pub(crate) fn decode(text: &[u8]) -> BString {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|digit| (*digit as char).to_digit(16));
+        match (byte, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                decoded.push(byte);
+                rest = after;
+            }
+        }
+    }
+    decoded.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_addresses() {
+        let parsed = Address::parse(b"HTTPS://al%40ice:s%3Acret@Example.COM/a/b?c=d#e").expect("valid");
+        assert_eq!(parsed.user, Some("al@ice".into()));
+        assert_eq!(parsed.password, Some("s:cret".into()));
+        assert_eq!((parsed.host.as_str(), parsed.port), ("example.com", 443));
+        assert_eq!(parsed.target, "/a/b?c=d");
+        assert_eq!(parsed.without_user(), "https://example.com/a/b?c=d");
+        let six = Address::parse(b"http://[::1]:8080").expect("valid");
+        assert_eq!((six.host_name(), six.port, six.authority().as_str()), ("::1", 8080, "[::1]:8080"));
+        for bad in ["ftp://x/", "http://", "http://x:99999/", "http:///x", "http://a b/", "http://x/\n"] {
+            assert_eq!(Address::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn follows_redirects() {
+        let from = Address::parse(b"http://x:81/a/b?c").expect("valid");
+        for (location, to) in [
+            ("https://y/z", "https://y/z"),
+            ("//y/z", "http://y/z"),
+            ("/z?u=http://v", "http://x:81/z?u=http://v"),
+            ("z", "http://x:81/a/z"),
+        ] {
+            assert_eq!(from.redirected(location.as_bytes()).expect("valid").without_user(), to);
+        }
+        assert_eq!(from.redirected(b"file:///etc/passwd"), None);
+        assert_eq!(from.redirected(b"gopher://x/"), None);
+    }
+}
