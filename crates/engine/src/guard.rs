@@ -6,7 +6,7 @@
 //! directories, not the way in which they were specified.
 //!
 //! The check compares paths without symbolic links, and no step follows a link, so a step costs no
-//! system call. Design: docs/design/checkout.md, "The guard".
+//! system call. Design: docs/design/guard.md.
 
 use std::{
     os::unix::ffi::OsStrExt as _,
@@ -84,10 +84,8 @@ impl Guard {
     /// it.
     pub fn of(repo: &Repository, root: &Path) -> Result<Guard, Error> {
         // The repository resolved the links of its worktree's path when it was opened.
-        let root = match repo.work_tree() == Some(root) {
-            true => root.to_owned(),
-            false => by_path::realpath_forgiving(root),
-        };
+        let root =
+            if repo.work_tree() == Some(root) { root.to_owned() } else { by_path::realpath_forgiving(root) };
         let mut own = repo.own_directories();
         own.extend(repo.work_tree().map(|top| top.join(".git")));
         let mut closed: Vec<BString> = Vec::new();
@@ -123,13 +121,25 @@ impl Guard {
     }
 }
 
-/// Returns an error if the tree at `path` contains a directory of the repository. Such a tree can
-/// be neither removed nor moved.
-pub fn check_removal(repo: &Repository, path: &Path) -> Result<(), Error> {
-    let real = by_path::realpath_forgiving(path);
-    match repo.own_directories().into_iter().find(|own| own.starts_with(&real)) {
-        None => Ok(()),
-        Some(own) => Err(Error::Tree { path: path.to_owned(), own }),
+/// A tree that contains no directory of the repository, and so may be removed or moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Removable<'p> {
+    path: &'p Path,
+}
+
+impl<'p> Removable<'p> {
+    /// Returns an error if the tree at `path` contains a directory of the repository.
+    pub fn of(repo: &Repository, path: &'p Path) -> Result<Removable<'p>, Error> {
+        let real = by_path::realpath_forgiving(path);
+        match repo.own_directories().into_iter().find(|own| own.starts_with(&real)) {
+            None => Ok(Removable { path }),
+            Some(own) => Err(Error::Tree { path: path.to_owned(), own }),
+        }
+    }
+
+    /// Returns the path of the tree.
+    pub fn path(&self) -> &'p Path {
+        self.path
     }
 }
 

@@ -5,24 +5,30 @@
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
 //! 2. [`look`]: reads the state of the repository and the worktree: stat data, trees, ignore rules,
 //!    pathspecs, sparse patterns;
-//! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`stash`], [`clean`], [`clone`],
-//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], [`fetch`], [`bundles`], [`fleet`], and
-//!    the modules that they share ([`guard`], [`trash`]). Their imports form no cycles.
+//! 3. the operations: [`checkout`], [`checkpoint`], [`status`], [`diff`], [`add`], [`stash`],
+//!    [`clean`], [`clone`], [`switch`], [`mv`], [`rm`], [`worktree`], [`workspace`],
+//!    [`pack_indexing`], [`fetch`], [`bundles`], [`landing`], [`base_transfer`], and the modules
+//!    that they share ([`files`], [`guard`], [`trash`]). Their imports form no cycles.
 
 pub mod add;
+pub mod base_transfer;
 pub mod bundles;
 pub mod checkout;
+pub mod checkpoint;
 pub mod clean;
 pub mod clone;
 pub mod commit_graph;
 pub mod crew;
 pub mod diff;
 pub mod fetch;
-pub mod fleet;
+pub mod files;
 pub mod guard;
-pub mod indexing;
+pub mod landing;
 pub mod look;
 pub mod midx;
+pub mod mv;
+pub mod pack_indexing;
+pub mod rm;
 pub mod stash;
 pub mod status;
 pub mod switch;
@@ -30,4 +36,6 @@ pub mod trash;
 pub mod workspace;
 pub mod worktree;
 
-pub use look::{ignore, monitor, pathspec, shared, sparse, stat, submodules, unlinked, untracked};
+pub use look::{
+    ignore, monitor, pathspec, shared, sparse, stat, submodules, tree_cache, unlinked, untracked,
+};

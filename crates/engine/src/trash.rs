@@ -31,9 +31,12 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use store::SharedRepository;
-use sys::{Dir, FileType, Protection, RemovalFacts, by_path};
+use sys::{DirMut, FileType, Protection, RemovalFacts, by_path};
 
-use crate::crew::{Meter, parallel};
+use crate::{
+    crew::{Meter, parallel},
+    files::{own, whole::Doomed},
+};
 
 /// Trees with fewer entries are deleted in the foreground: that is faster than starting a process.
 const MIN_ENTRIES: usize = 256;
@@ -80,7 +83,7 @@ pub struct Trash<'a> {
 /// The directory in the trash that takes the trees discarded by this command.
 enum Batch {
     NotCreated,
-    Created(Dir),
+    Created(DirMut),
     Unavailable,
 }
 
@@ -110,9 +113,10 @@ impl<'a> Trash<'a> {
         Trash { meter, ..self }
     }
 
-    /// Removes `path` below `root`: a directory with everything in it, a file or a link. A missing
-    /// path is no error.
-    pub fn discard(&mut self, root: &Dir, path: &BStr) -> Result<Removed, Error> {
+    /// Removes a tree: a directory with everything in it, a file or a link. A missing path is no
+    /// error.
+    pub fn discard(&mut self, doomed: &Doomed) -> Result<Removed, Error> {
+        let (root, path) = (doomed.above(), doomed.name());
         if is_discardable(root, path, self.workers, self.meter) && self.move_into_batch(root, path) {
             self.discarded += 1;
             return Ok(Removed::Discarded);
@@ -120,8 +124,13 @@ impl<'a> Trash<'a> {
         if let Some(meter) = self.meter {
             meter.restart();
         }
-        remove_counted(root, path, self.workers, self.interrupt, self.meter)?;
+        self.delete(doomed)?;
         Ok(Removed::Deleted)
+    }
+
+    /// Removes a tree now, without the trash. A missing path is no error.
+    pub fn delete(&self, doomed: &Doomed) -> Result<(), Error> {
+        remove_counted(doomed.above(), doomed.name(), self.workers, self.interrupt, self.meter)
     }
 
     /// Returns true if a tree was discarded. The caller then has to start a process that calls
@@ -130,7 +139,7 @@ impl<'a> Trash<'a> {
         self.discarded > 0
     }
 
-    fn move_into_batch(&mut self, root: &Dir, path: &BStr) -> bool {
+    fn move_into_batch(&mut self, root: &DirMut, path: &BStr) -> bool {
         for _ in 0..MAX_RETRIES {
             if let Batch::NotCreated = self.batch {
                 self.batch = new_batch(&self.git_dir, self.shared).map_or(Batch::Unavailable, Batch::Created);
@@ -155,13 +164,13 @@ fn trash_of(git_dir: &Path) -> PathBuf {
 }
 
 /// Creates a directory in the trash that no other process uses.
-fn new_batch(git_dir: &Path, shared: SharedRepository) -> io::Result<Dir> {
+fn new_batch(git_dir: &Path, shared: SharedRepository) -> io::Result<DirMut> {
     let trash = trash_of(git_dir);
     let mut number = 0;
     loop {
         let batch = trash.join(format!("{}-{number}", std::process::id()));
         match shared.create_dir(&batch) {
-            Ok(()) => return Dir::open(&batch),
+            Ok(()) => return own::open(&batch),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             // The trash does not exist, or another process has just removed it.
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -199,7 +208,7 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
     if !sys::try_lock(&lock).map_err(stuck)? {
         return Ok(());
     }
-    let trash = Dir::open(&path).map_err(stuck)?;
+    let trash = own::open(&path).map_err(stuck)?;
     let mut failed = 0;
     loop {
         // `remove_dir` succeeds only on an empty trash. A process that discards a tree later
@@ -209,7 +218,7 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
             _ => break,
         }
         for (name, _) in trash.list().map_err(stuck)? {
-            match remove(&trash, name.as_bstr(), workers, interrupt) {
+            match remove_counted(&trash, name.as_bstr(), workers, interrupt, None) {
                 // Another process may have moved a tree into the batch during its removal.
                 Err(Error::Unremovable(_)) if failed < MAX_RETRIES => failed += 1,
                 removed => removed?,
@@ -221,15 +230,15 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
     Ok(())
 }
 
-/// Removes `path` below `root` now: a directory with everything in it, a file or a link. A missing
-/// path is no error.
-pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -> Result<(), Error> {
-    remove_counted(root, path, workers, interrupt, None)
+/// Removes a tree now: a directory with everything in it, a file or a link. A missing path is no
+/// error.
+pub fn remove(doomed: &Doomed, workers: usize, interrupt: &AtomicBool) -> Result<(), Error> {
+    remove_counted(doomed.above(), doomed.name(), workers, interrupt, None)
 }
 
-/// Like [`remove`]; `meter` counts the removed files.
-pub fn remove_counted(
-    root: &Dir,
+/// Removes `path` below `root`; `meter` counts the removed files.
+fn remove_counted(
+    root: &DirMut,
     path: &BStr,
     workers: usize,
     interrupt: &AtomicBool,
@@ -314,7 +323,7 @@ struct NotDiscardable;
 
 /// Returns true if every entry of the directory can surely be deleted later, and the tree has at
 /// least [`MIN_ENTRIES`] entries.
-fn is_discardable(root: &Dir, path: &BStr, workers: usize, meter: Option<&Meter>) -> bool {
+fn is_discardable(root: &DirMut, path: &BStr, workers: usize, meter: Option<&Meter>) -> bool {
     let Ok(Some(top)) = root.removal_facts(path) else { return false };
     if top.file_type != FileType::Directory || top.protection != Protection::Unprotected {
         return false;
@@ -363,10 +372,10 @@ fn is_discardable(root: &Dir, path: &BStr, workers: usize, meter: Option<&Meter>
 /// into. Returns the paths of each level. A directory that has vanished, or has become something
 /// else, is skipped.
 fn descend<E: Send>(
-    root: &Dir,
+    root: &DirMut,
     top: &BStr,
     workers: usize,
-    visit: impl Fn(&mut sys::Listing, &Dir, &BStr, usize) -> Result<Vec<BString>, E> + Sync,
+    visit: impl Fn(&mut sys::Listing, &DirMut, &BStr, usize) -> Result<Vec<BString>, E> + Sync,
 ) -> Result<Vec<Vec<BString>>, E> {
     let mut levels = vec![vec![top.to_owned()]];
     loop {

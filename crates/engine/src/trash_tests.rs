@@ -19,8 +19,12 @@ impl Fixture {
         self.0.path().join(name)
     }
 
-    fn root(&self) -> Dir {
-        Dir::open(self.0.path()).expect("opens")
+    fn root(&self) -> DirMut {
+        own::open(self.0.path()).expect("opens")
+    }
+
+    fn doomed(&self, name: &str) -> Doomed {
+        Doomed::own(&self.path(name)).expect("opens")
     }
 
     /// Creates `files` files at `name/d<i>/e/f<j>`, and a link to `kept` in each directory.
@@ -50,10 +54,10 @@ fn discards_a_large_tree_and_deletes_a_small_one() {
     fixture.tree("much", 600);
     fixture.tree("little", 20);
     let mut trash = fixture.trash();
-    assert_eq!(trash.discard(&fixture.root(), "little".into()).expect("removed"), Removed::Deleted);
+    assert_eq!(trash.discard(&fixture.doomed("little")).expect("removed"), Removed::Deleted);
     assert!(!trash.is_used() && !fixture.path("git/sapwood").exists());
-    assert_eq!(trash.discard(&fixture.root(), "absent".into()).expect("not there"), Removed::Deleted);
-    let gone = trash.discard(&fixture.root(), "much".into()).expect("removed");
+    assert_eq!(trash.discard(&fixture.doomed("absent")).expect("not there"), Removed::Deleted);
+    let gone = trash.discard(&fixture.doomed("much")).expect("removed");
     assert!(!fixture.path("much").exists() && !fixture.path("little").exists());
     // A file system without information about mount points has no trash.
     let reports_mounts =
@@ -73,13 +77,15 @@ fn a_running_emptier_also_deletes_later_discards() {
     let held = fixture.path("git/sapwood/trash");
     fs::create_dir_all(&held).expect("made");
     fs::write(fixture.path("git/sapwood/other"), "stays").expect("written");
-    let lock = by_path::open(&held).expect("opens");
-    assert!(sys::try_lock(&lock).expect("locked"));
-    fixture.trash().discard(&fixture.root(), "much".into()).expect("removed");
+    let lock = fs::File::open(&held).expect("opens");
+    lock.try_lock().expect("locked");
+    fixture.trash().discard(&fixture.doomed("much")).expect("removed");
     assert!(!is_waiting(&fixture.path("git")));
     empty(&fixture.path("git"), 1, &NOT_RAISED).expect("another process is emptying it");
     assert!(held.exists());
-    drop(lock);
+    // A process that another test starts meanwhile has a copy of the descriptor until it executes
+    // its program. So closing the file here would not release the lock.
+    lock.unlock().expect("released");
     empty(&fixture.path("git"), 1, &NOT_RAISED).expect("emptied");
     assert!(!held.exists() && fixture.path("git/sapwood/other").exists());
 }
@@ -89,7 +95,7 @@ fn deletes_at_once_if_no_trash_can_be_created() {
     let fixture = Fixture::new();
     fixture.tree("much", 600);
     fs::write(fixture.path("git/sapwood"), "in the way").expect("written");
-    assert_eq!(fixture.trash().discard(&fixture.root(), "much".into()).expect("removed"), Removed::Deleted);
+    assert_eq!(fixture.trash().discard(&fixture.doomed("much")).expect("removed"), Removed::Deleted);
     assert!(!fixture.path("much").exists() && fixture.kept_is_intact());
 }
 
@@ -100,7 +106,7 @@ fn removes_a_link_and_not_its_target() {
     std::os::unix::fs::symlink("kept", fixture.path("link")).expect("made");
     fs::write(fixture.path("file"), "x").expect("written");
     for name in ["link", "file"] {
-        assert_eq!(fixture.trash().discard(&fixture.root(), name.into()).expect("removed"), Removed::Deleted);
+        assert_eq!(fixture.trash().discard(&fixture.doomed(name)).expect("removed"), Removed::Deleted);
         assert!(!fixture.path(name).exists());
     }
     assert!(fixture.kept_is_intact());
@@ -116,7 +122,7 @@ fn reports_undeletable_files_and_never_discards_them() {
     fixture.tree("much", 600);
     let protected = fixture.path("much/d3/e");
     fs::set_permissions(&protected, fs::Permissions::from_mode(0o555)).expect("set");
-    let Err(Error::Unremovable(stuck)) = fixture.trash().discard(&fixture.root(), "much".into()) else {
+    let Err(Error::Unremovable(stuck)) = fixture.trash().discard(&fixture.doomed("much")) else {
         panic!("it cannot be removed");
     };
     assert_eq!(stuck.len(), 11, "ten files and a link");
@@ -138,7 +144,7 @@ fn removes_an_unreadable_directory_if_it_is_empty() {
     for name in ["top/empty", "top/full"] {
         fs::set_permissions(fixture.path(name), fs::Permissions::from_mode(0o000)).expect("set");
     }
-    let Err(Error::Unremovable(stuck)) = remove(&fixture.root(), "top".into(), 1, &NOT_RAISED) else {
+    let Err(Error::Unremovable(stuck)) = remove(&fixture.doomed("top"), 1, &NOT_RAISED) else {
         panic!("it cannot be removed");
     };
     let paths: Vec<_> = stuck.iter().map(|stuck| stuck.path.to_string()).collect();
@@ -152,6 +158,6 @@ fn stops_at_an_interrupt() {
     let fixture = Fixture::new();
     fixture.tree("much", 600);
     let raised = AtomicBool::new(true);
-    let ended = remove(&fixture.root(), "much".into(), 1, &raised);
+    let ended = remove(&fixture.doomed("much"), 1, &raised);
     assert!(matches!(ended, Err(Error::Interrupted)) && fixture.path("much").exists());
 }

@@ -17,7 +17,7 @@ use repo::{
     Repository,
     convert::{Converter, Filtering, Worker},
 };
-use store::objects::{self, StreamError, Transaction};
+use store::objects::{self, ObjectTransaction, StreamError};
 use sys::{Dir, FileType, Stat};
 
 use crate::look::content;
@@ -26,7 +26,7 @@ use crate::look::content;
 #[derive(Clone, Copy, Debug)]
 pub enum Store<'a> {
     /// The object is staged in this transaction.
-    Write(&'a Transaction<'a>),
+    Write(&'a ObjectTransaction<'a>),
     /// The object is only hashed (`--info-only`).
     HashOnly,
 }

@@ -10,6 +10,7 @@
 //! Nothing in the worktree is changed. Objects are staged in a transaction of the caller, who
 //! publishes it before the index is written: see docs/design/add.md.
 
+mod edit_tree;
 mod hash;
 mod probe;
 mod promised;
@@ -22,6 +23,7 @@ use bstr::{BStr, BString};
 use format::{Mode, ObjectId, index::Index};
 use repo::Repository;
 
+pub use edit_tree::{EditTreeError, Edits, edit_tree};
 pub use hash::{Error, FileHasher, Store};
 pub use probe::{Found, PathProbe};
 pub use record::{AfterError, LineEnds, Recorded, Recording, stat};

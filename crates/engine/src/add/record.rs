@@ -18,7 +18,7 @@ use repo::{
     Repository,
     convert::{Converter, Filtering},
 };
-use store::objects::Transaction;
+use store::objects::ObjectTransaction;
 use sys::{Dir, FileType, Stat};
 
 use super::hash::{Error, FileHasher, Store};
@@ -53,7 +53,7 @@ pub struct Recording<'a> {
     /// Its worktree.
     pub worktree: &'a Dir,
     /// The transaction that stores the objects. With `None` files are only hashed (`--dry-run`).
-    pub objects: Option<&'a Transaction<'a>>,
+    pub objects: Option<&'a ObjectTransaction<'a>>,
     /// `core.bigFileThreshold`
     pub big_file_threshold: u64,
     /// The line ends of text.

@@ -62,15 +62,17 @@ pub fn refresh(
         && index.monitor_answer() == MonitorAnswer::NotAsked
         && index.gitlinks().next().is_none()
         && !(options.really && options.assume_unchanged);
-    let selected: Vec<usize> = match compares_all {
-        true => Vec::new(),
-        false => (0..index.len()).filter(|&at| needs_compare(index, &index.entry(at), options)).collect(),
+    let selected: Vec<usize> = if compares_all {
+        Vec::new()
+    } else {
+        (0..index.len()).filter(|&at| needs_compare(index, &index.entry(at), options)).collect()
     };
     let asked = if compares_all { Positions::All } else { Positions::These(&selected) };
     let looked = compare::compare(repo, worktree, index, asked, QueryKind::StatIfAny)?;
-    let visited: Vec<usize> = match compares_all {
-        true => looked.iter().map(|looked| looked.at).collect(),
-        false => (0..index.len()).collect(),
+    let visited: Vec<usize> = if compares_all {
+        looked.iter().map(|looked| looked.at).collect()
+    } else {
+        (0..index.len()).collect()
     };
     let (mut selected, mut looked) = (selected.into_iter().peekable(), looked.into_iter().peekable());
     let mut recorder = Recorder { index, options, refreshed: Refreshed::default() };

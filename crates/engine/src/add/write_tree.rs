@@ -17,7 +17,7 @@ use format::{
     loose::Kind,
 };
 use repo::Repository;
-use store::objects::Transaction;
+use store::objects::ObjectTransaction;
 
 use super::promised;
 use crate::look::cache_tree::{self, Rules};
@@ -98,14 +98,15 @@ const SHOWN: usize = 11;
 pub fn write_tree(
     index: &mut Index,
     repo: &Repository,
-    transaction: &Transaction<'_>,
+    transaction: &ObjectTransaction<'_>,
     missing: Missing,
 ) -> Result<Trees, WriteTreeError> {
     verify(index)?;
     let objects = repo.objects();
-    let blobs = match missing == Missing::Refused && objects.is_partial() {
-        true => promised::blobs(index, repo),
-        false => promised::Blobs::default(),
+    let blobs = if missing == Missing::Refused && objects.is_partial() {
+        promised::blobs(index, repo)
+    } else {
+        promised::Blobs::default()
     };
     // A remote cannot have objects that are only staged here.
     let needed = blobs.needed.iter().copied();
@@ -146,7 +147,7 @@ fn verify(index: &Index) -> Result<(), WriteTreeError> {
 
 struct Writer<'a> {
     repo: &'a Repository,
-    transaction: &'a Transaction<'a>,
+    transaction: &'a ObjectTransaction<'a>,
     missing: Missing,
     /// Blobs of a partial clone that may be missing.
     promised: HashSet<ObjectId>,
@@ -186,7 +187,7 @@ impl Rules for Writer<'_> {
 /// Writes an object unless [`repo::objects::Objects::freshen`] finds a copy.
 fn write_unless_there(
     repo: &Repository,
-    transaction: &Transaction<'_>,
+    transaction: &ObjectTransaction<'_>,
     oid: &ObjectId,
     kind: Kind,
     content: &[u8],
@@ -201,7 +202,7 @@ fn write_unless_there(
 /// published.
 pub fn record(
     repo: &Repository,
-    transaction: &Transaction<'_>,
+    transaction: &ObjectTransaction<'_>,
     kind: Kind,
     content: &[u8],
 ) -> Result<ObjectId, RecordError> {

@@ -21,7 +21,7 @@ use std::{
 
 use bstr::{BStr, BString};
 use format::{bundle, config::Edit};
-use repo::wire::ConnectOptions;
+use repo::{keys, wire::ConnectOptions};
 
 use self::list::{Entry, List, Mode};
 use crate::fetch::{Context, Event};
@@ -239,7 +239,7 @@ impl Bundles<'_> {
         }
         entries.sort_by_key(|entry| Reverse(entry.token));
         let repo = self.context.repo;
-        let known = repo.config_str("fetch.bundleCreationToken");
+        let known = repo.config_str(&keys::fetch::BUNDLE_CREATION_TOKEN);
         let known = known.and_then(|text| text.to_string().trim().parse::<u64>().ok());
         if known.is_some_and(|known| entries[0].token <= known) {
             return Ok(Ok(()));
@@ -281,7 +281,7 @@ impl Bundles<'_> {
         if !is_complete {
             return Ok(Err(Failed));
         }
-        self.record("fetch.bundleCreationToken", newest.to_string().into());
+        self.record(keys::fetch::BUNDLE_CREATION_TOKEN.name(), newest.to_string().into());
         Ok(Ok(()))
     }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bstr::BString;
 use format::bundle::Header;
-use repo::indexing::Meter;
-use store::refs::{Edit, Failures, Transaction};
+use repo::pack_indexing::Meter;
+use store::refs::{Edit, Failures, RefTransaction};
 
 use super::{Bundles, Error, Failed};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         bundle_file::{BundleFile, Prerequisites, Receiving},
         connected,
     },
-    indexing::incoming,
+    pack_indexing::incoming,
 };
 
 impl Bundles<'_> {
@@ -67,7 +67,7 @@ impl Bundles<'_> {
                 self.error(&format!("update_ref failed for ref '{name}': {cause}"));
                 continue;
             }
-            let mut transaction = Transaction::new(self.context.refs, Failures::EndAll);
+            let mut transaction = RefTransaction::new(self.context.refs, Failures::EndAll);
             if let Some(hook) = self.context.hook {
                 transaction.observed_by(Box::new(hook));
             }

@@ -105,10 +105,13 @@ pub fn plan_entries(
         };
         let gitlink = index.entries()[at].mode.is_gitlink();
         let verdict = match seen {
-            _ if written.contains_key(&at) => match options.records_stat || forced {
-                true => Verdict::Kept,
-                false => Verdict::Exists,
-            },
+            _ if written.contains_key(&at) => {
+                if options.records_stat || forced {
+                    Verdict::Kept
+                } else {
+                    Verdict::Exists
+                }
+            }
             Seen::There(_) if unchanged => Verdict::Kept,
             Seen::There(_) if !forced => Verdict::Exists,
             // A directory of a submodule stays.

@@ -1,7 +1,7 @@
 //! Checkout: `target + index + facts -> plan -> execute -> record`.
 //!
 //! - [`plan()`] decides everything before anything is changed, by the numbered cases of `cases`.
-//! - [`execute()`] is the only code that changes the worktree.
+//! - [`execute()`] changes the worktree, through [`crate::files`].
 //! - [`record()`] updates the index according to the outcomes.
 
 pub mod cases;
@@ -21,6 +21,7 @@ mod sparsity;
 mod temporary;
 
 pub use crate::crew::Workers;
+pub use crate::files::Premise;
 pub use crate::look::submodules::{is_anything_staged, read_modules};
 pub use crate::look::trees::OneSided;
 pub use cleared::Cleared;
@@ -31,8 +32,8 @@ pub use execute::{
 pub use follow::{Follow, Start};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{
-    Conflicts, Files, Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Vouched, Write,
-    plan, plan_with_submodules,
+    Conflicts, Files, Force, Merge, Plan, PlanError, PlanOptions, Removal, Sparse, Vouched, Write, plan,
+    plan_with_submodules,
 };
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, ChangedEntry, RacyCheck, local_changes, refresh, refresh_selected};

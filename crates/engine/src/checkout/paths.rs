@@ -125,9 +125,10 @@ pub fn plan_paths(
         }
     }
     let unmatched = options.pathspecs.unseen(&seen).map(BStr::to_owned).collect();
-    let changed = match options.update_worktree {
-        true => find_changed(repo, worktree, &index, &selected, options.recurse_submodules)?,
-        false => Vec::new(),
+    let changed = if options.update_worktree {
+        find_changed(repo, worktree, &index, &selected, options.recurse_submodules)?
+    } else {
+        Vec::new()
     };
     let named = |at: usize| (index.path_at(at).to_owned(), index.entries()[at].stage);
     let changed: Vec<(BString, Stage)> = changed.into_iter().map(named).collect();

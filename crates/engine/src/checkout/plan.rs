@@ -9,6 +9,7 @@ use super::{
     queries::WorktreeQueries,
     refusal,
 };
+use crate::files::Premise;
 use crate::look::{
     LookError, cache_tree,
     content::{Cleaning, LazyConverter},
@@ -26,6 +27,7 @@ use format::{
     index::{Flags, Index, Stage},
     path::{self, Protect},
 };
+use repo::keys;
 use sys::profile::{self, Phase};
 
 /// The trees that are merged with the index, in the terms of Git's unpack-trees.
@@ -188,25 +190,6 @@ impl PlanOptions {
     }
 }
 
-/// The condition that must hold for a path when `execute` reaches it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Premise {
-    /// Nothing is at the path.
-    Absent,
-    /// The file or link that planning saw. It is compared once more before it is unlinked. Boxed,
-    /// because most writes of a large checkout have no such premise.
-    Unchanged(Box<sys::Stat>),
-    /// Anything may be removed, because the operation is forced, or the file is ignored or was
-    /// checked by the planner. Covers files, links, directories with all content, and a file or
-    /// link at the path of a leading directory.
-    Anything,
-    /// The path is free, or holds a file or link of this entry that a killed run wrote in part or
-    /// in whole. The file is compared with the new content; any other file stays. Only for writes.
-    Remnant,
-    /// A directory that is a submodule or becomes one.
-    Directory,
-}
-
 /// An entry to write.
 #[derive(Clone, Debug)]
 pub struct Write {
@@ -270,13 +253,6 @@ impl Plan {
     }
 }
 
-impl Premise {
-    /// Returns the file that must be unchanged.
-    fn file(&self) -> Option<&sys::Stat> {
-        if let Premise::Unchanged(stat) = self { Some(stat) } else { None }
-    }
-}
-
 /// The reason why planning stopped. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -322,12 +298,10 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn of(repo: &repo::Repository) -> Result<Self, repo::Error> {
-        let is =
-            |key: &str, default: bool| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
         Ok(Settings {
             stat: StatRules::of(repo)?,
             protect: protect(repo)?,
-            ignore_case: is("core.ignoreCase", false)?,
+            ignore_case: repo.config(&keys::core::IGNORE_CASE)?,
         })
     }
 }
@@ -415,14 +389,13 @@ pub(super) fn decide(
         recurse_submodules: inputs.follow.is_some(),
         vouched: options.vouched,
     };
-    let found = match inputs.follow.is_some() && kind == Kind::OneWay {
+    let found = if inputs.follow.is_some() && kind == Kind::OneWay {
         // Every submodule is checked, so equal directories are not skipped.
-        true => {
-            let mut whole = index.clone();
-            whole.cache_tree = None;
-            trees::walk_below(inputs.trees, &whole, kind, trees, below)?
-        }
-        false => trees::walk_below(inputs.trees, index, kind, trees, below)?,
+        let mut whole = index.clone();
+        whole.cache_tree = None;
+        trees::walk_below(inputs.trees, &whole, kind, trees, below)?
+    } else {
+        trees::walk_below(inputs.trees, index, kind, trees, below)?
     };
     let mut queries = WorktreeQueries {
         root: inputs.root,

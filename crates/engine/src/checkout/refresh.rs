@@ -219,9 +219,10 @@ impl<'a> RacyCheck<'a> {
     /// Creates a check for the entries of `index`.
     pub fn new(repo: &repo::Repository, worktree: &'a Dir, index: &Index) -> Result<Self, repo::Error> {
         let needs_check = |entry: &Entry| !entry.flags.contains(Flags::UPTODATE) && index.is_racy(entry);
-        let converter = match index.has_racy() && index.entries().iter().any(needs_check) {
-            true => Some(repo::convert::Converter::for_checkout(repo, index)?),
-            false => None,
+        let converter = if index.has_racy() && index.entries().iter().any(needs_check) {
+            Some(repo::convert::Converter::for_checkout(repo, index)?)
+        } else {
+            None
         };
         Ok(RacyCheck { worktree, rules: StatRules::of(repo)?, converter, voice: repo.message_sink() })
     }

@@ -16,13 +16,14 @@ use sys::{
 use super::{
     Files, Force, Operation, Plan, SparseLeftover, SparseLeftoverKind,
     decide::{Decider, Policy, Queries as _, Sparsity},
-    execute::subtree,
     plan::{Settings, Vouched, finish},
     queries::WorktreeQueries,
 };
 use crate::{
-    guard::Guard,
-    look::{LookError, content::LazyConverter, ignore::Ignores, sparse::Patterns, trees::Kind},
+    files::{self, Premise, Worktree},
+    look::{
+        LookError, content::LazyConverter, ignore::Ignores, sparse::Patterns, trees::Kind, unlinked::Unlinked,
+    },
 };
 
 /// Plans the changes of the worktree for new `patterns`.
@@ -79,11 +80,13 @@ pub fn has_untracked(
 /// Removes the directory `dir` of the worktree of `repo` with everything in it. Follows no link.
 /// Returns an error if the repository is in the directory.
 pub fn remove_directory(repo: &repo::Repository, worktree: &Dir, dir: &BStr) -> io::Result<()> {
-    if let Some(top) = repo.work_tree() {
-        Guard::of(repo, top).and_then(|guard| guard.check_tree(dir)).map_err(io::Error::other)?;
-    }
-    subtree::visit(&worktree.open_dir(dir)?, &mut subtree::remove)?;
-    worktree.remove_dir(dir)
+    let top = repo.work_tree().expect("it is open");
+    let worktree = Worktree::of(repo, top, worktree).map_err(io::Error::other)?;
+    let removed = worktree.remove_tree(dir, &Premise::Anything, &Unlinked::default());
+    removed.map_err(|error| match error {
+        files::Error::Guard(error) => io::Error::other(error),
+        files::Error::Failed(failed) => failed.into_source(),
+    })
 }
 
 fn worktree_queries<'a>(

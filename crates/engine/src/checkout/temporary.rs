@@ -17,9 +17,9 @@ use repo::{
     convert::{Class, Converter, Worker},
     objects::{Kind, Reader},
 };
-use sys::by_path;
 
 use super::{Action, StepError};
+use crate::files::whole::NewFile;
 
 /// A writer of temporary files for the entries of one index.
 pub struct Temporaries<'a> {
@@ -58,11 +58,10 @@ impl<'a> Temporaries<'a> {
             }
         };
         let failed = |action| move |source| StepError::Io { action, source };
-        let (name, mut file) = create(self.top, PREFIXES[usize::from(!entry.mode.is_file())])
-            .map_err(failed(Action::CreateFile))?;
-        if let Err(error) = file.write_all(content) {
-            // The original error is the one to report.
-            let _ = by_path::remove_file(&self.top.join(&name));
+        let prefix = PREFIXES[usize::from(!entry.mode.is_file())];
+        let (name, mut new) = create(self.top, prefix).map_err(failed(Action::CreateFile))?;
+        if let Err(error) = new.file().write_all(content) {
+            new.discard();
             return Err(failed(Action::WriteFile)(error));
         }
         Ok(name.into())
@@ -74,12 +73,12 @@ impl<'a> Temporaries<'a> {
     }
 }
 
-fn create(top: &Path, lead: &str) -> io::Result<(String, sys::File)> {
+fn create(top: &Path, lead: &str) -> io::Result<(String, NewFile)> {
     let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..MAX_ATTEMPTS {
         let name = format!("{lead}{}", six_letters());
-        match by_path::create_new(&top.join(&name), 0o600) {
-            Ok(file) => return Ok((name, file)),
+        match NewFile::create(top.join(&name), 0o600) {
+            Ok(new) => return Ok((name, new)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
             Err(error) => return Err(error),
         }

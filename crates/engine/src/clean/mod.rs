@@ -25,10 +25,8 @@ pub enum Directories {
 /// `only_ignored` the candidates are `found.ignored`. Otherwise they are the untracked paths that
 /// contain no ignored path.
 pub fn doomed(found: Found, index: &Index, directories: Directories, only_ignored: bool) -> Vec<BString> {
-    let (candidates, stay) = match only_ignored {
-        true => (found.ignored, Vec::new()),
-        false => (found.untracked, found.ignored),
-    };
+    let (candidates, stay) =
+        if only_ignored { (found.ignored, Vec::new()) } else { (found.untracked, found.ignored) };
     let mut stay = stay.iter().peekable();
     let mut doomed: Vec<BString> = Vec::with_capacity(candidates.len());
     for path in candidates {

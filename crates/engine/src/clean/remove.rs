@@ -32,8 +32,9 @@ use sys::{
 
 use crate::{
     crew::{self, Meter, StepReporter, Tuning, Workers},
-    guard::{self, Guard},
-    look::{copy_error, handle::Handle},
+    files::{Allowed, Failed, Premise, Removed, Worktree},
+    guard,
+    look::{copy_error, handle::Handle, unlinked::Unlinked},
 };
 
 /// Options of a removal.
@@ -117,9 +118,9 @@ pub fn remove(
         return Ok(Vec::new());
     }
     let _phase = profile::span(Phase::Execute);
-    let guard = Guard::of(repo, top)?;
+    let worktree = Worktree::of(repo, top, root)?;
     let outcomes = doomed.iter().map(|_| OnceLock::new()).collect();
-    let run = Run { repo, top, guard, doomed, options, outcomes };
+    let run = Run { repo, top, worktree, unlinked: Unlinked::default(), doomed, options, outcomes };
     let top = Handle::top(root.try_clone().map_err(Error::Open)?);
     let mut jobs = Vec::new();
     let mut at = 0;
@@ -197,6 +198,7 @@ enum ReportTo {
 struct Listed {
     names: Vec<BString>,
     from: Arc<Handle>,
+    allowed: Allowed,
 }
 
 /// The result for an entry of a directory.
@@ -244,7 +246,9 @@ impl Node {
 struct Run<'a> {
     repo: &'a Repository,
     top: &'a Path,
-    guard: Guard,
+    worktree: Worktree<'a>,
+    /// Empty: no premise names a file.
+    unlinked: Unlinked,
     doomed: &'a [BString],
     options: &'a Options<'a>,
     outcomes: Vec<OnceLock<Outcome>>,
@@ -269,16 +273,16 @@ impl Run<'_> {
             }
             let path = self.doomed[at].as_bstr();
             let name = path[dir.map_or(0, |dir| dir.len() + 1)..].as_bstr();
-            let removed = self.check(path).and_then(|()| match (&opened, self.options.act) {
-                (_, Act::DryRun) => Ok(()),
-                (None, Act::Remove) => top.dir().remove_file(name),
-                (Some(Ok(dir)), Act::Remove) => dir.remove_file(name),
-                (Some(Err(error)), Act::Remove) => Err(copy_error(error)),
+            let removed = self.check(path).and_then(|allowed| match &opened {
+                None => self.remove_file(allowed, top.dir(), name),
+                Some(Ok(dir)) => self.remove_file(allowed, dir, name),
+                Some(Err(error)) => Err(copy_error(error)),
             });
             reporter.step();
             self.count();
             let outcome = match removed {
-                Ok(()) => Outcome { events: vec![Event::Removed(path.to_owned())], failed: false },
+                Ok(Removed::Gone) => Outcome { events: vec![Event::Removed(path.to_owned())], failed: false },
+                Ok(Removed::Missing | Removed::Changed) => Outcome::default(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::default(),
                 Err(error) => Outcome { events: vec![Event::Failed(path.to_owned(), error)], failed: true },
             };
@@ -292,8 +296,8 @@ impl Run<'_> {
         }
     }
 
-    fn check(&self, path: &BStr) -> io::Result<()> {
-        self.guard.check(path).map_err(|error| match error {
+    fn check(&self, path: &BStr) -> io::Result<Allowed> {
+        self.worktree.check(path).map_err(|error| match error {
             guard::Error::Step { own, .. } => {
                 io::Error::other(format!("this repository's Git directory is '{own}'"))
             }
@@ -317,10 +321,13 @@ impl Run<'_> {
         if self.interrupted() {
             return;
         }
-        if let Err(error) = self.check(node.path.as_bstr()) {
-            let event = Event::Failed(node.display_path(), error);
-            return self.finish_unvisited(node, Removal::kept(event, true));
-        }
+        let allowed = match self.check(node.path.as_bstr()) {
+            Ok(allowed) => allowed,
+            Err(error) => {
+                let event = Event::Failed(node.display_path(), error);
+                return self.finish_unvisited(node, Removal::kept(event, true));
+            }
+        };
         let mut names: Vec<(BString, FileType)> = Vec::new();
         let opened = listing.open(from.dir(), from.rest(&node.path), |entry| {
             names.push((entry.name.into(), entry.file_type));
@@ -343,7 +350,7 @@ impl Run<'_> {
             }
             // An empty directory can be removed even if it cannot be read.
             Err(_) => {
-                let removal = match self.remove_dir(&from, &node) {
+                let removal = match self.remove_dir(allowed, &from, &node) {
                     Ok(()) => Removal { events: Vec::new(), failed: false, gone: true },
                     Err(error) => Removal::kept(Event::Failed(node.display_path(), error), true),
                 };
@@ -361,7 +368,7 @@ impl Run<'_> {
             }
             let removed = self
                 .check(below(&node, name.as_bstr()).as_bstr())
-                .and_then(|()| self.remove_file(&dir, name.as_bstr()));
+                .and_then(|allowed| self.remove_file(allowed, &dir, name.as_bstr()));
             reporter.step();
             self.count();
             if let Err(error) = removed {
@@ -379,25 +386,26 @@ impl Run<'_> {
             jobs.push(Job::Directory(child, Arc::clone(&handle)));
         }
         let names = names.into_iter().map(|(name, _)| name).collect();
-        let set = node.listed.set(Listed { names, from });
+        let set = node.listed.set(Listed { names, from, allowed });
         debug_assert!(set.is_ok(), "a directory is listed once");
         self.finish_job(node);
     }
 
-    fn remove_file(&self, dir: &sys::Dir, name: &BStr) -> io::Result<()> {
+    /// Removes a file, in whatever state: the user has doomed it.
+    fn remove_file(&self, allowed: Allowed, dir: &sys::Dir, name: &BStr) -> io::Result<Removed> {
         match self.options.act {
-            Act::DryRun => Ok(()),
-            Act::Remove => match dir.remove_file(name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                removed => removed,
-            },
+            Act::DryRun => Ok(Removed::Gone),
+            Act::Remove => {
+                let removed = allowed.within(dir).remove(name, &Premise::Anything, &self.unlinked);
+                removed.map_err(Failed::into_source)
+            }
         }
     }
 
-    fn remove_dir(&self, from: &Handle, node: &Node) -> io::Result<()> {
+    fn remove_dir(&self, allowed: Allowed, from: &Handle, node: &Node) -> io::Result<()> {
         match self.options.act {
             Act::DryRun => Ok(()),
-            Act::Remove => from.dir().remove_dir(from.rest(&node.path)),
+            Act::Remove => allowed.within(from.dir()).remove_empty(from.rest(&node.path)),
         }
     }
 
@@ -442,7 +450,7 @@ impl Run<'_> {
             if self.options.cwd == Some(node.path.as_bstr()) {
                 removal.gone = false;
                 removal.events.push(Event::Cwd);
-            } else if let Err(error) = self.remove_dir(&listed.from, node) {
+            } else if let Err(error) = self.remove_dir(listed.allowed, &listed.from, node) {
                 removal.gone = false;
                 removal.failed = true;
                 removal.events.push(Event::Failed(node.display_path(), error));

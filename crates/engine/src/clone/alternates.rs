@@ -54,7 +54,7 @@ impl Alternates {
                 self.add(line.into());
                 continue;
             }
-            let path = [std::os::unix::ffi::OsStrExt::as_bytes(objects.as_os_str()), b"/", line].concat();
+            let path = [objects.as_os_str().as_encoded_bytes(), b"/", line].concat();
             match normalized(&path) {
                 Some(path) => self.add(path),
                 None => {
@@ -122,7 +122,7 @@ pub(super) fn resolve(
         .chain(references.iter().filter(|reference| !reference.required));
     for reference in ordered {
         match find_objects(&reference.repository, cwd) {
-            Ok(path) => alternates.add(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).into()),
+            Ok(path) => alternates.add(path.as_os_str().as_encoded_bytes().into()),
             Err(error) if reference.required => return Err(error),
             Err(error) => {
                 let name = &reference.repository;
@@ -160,9 +160,10 @@ fn find_objects(name: &BString, cwd: &Path) -> Result<PathBuf, Error> {
         None => path,
     };
     if !source::is_of(&git_dir.join("objects"), FileType::Directory) {
-        return Err(match source::is_of(&git_dir.join("commondir"), FileType::File) {
-            true => Error::LinkedCheckout(name.clone()),
-            false => Error::NotARepository(name.clone()),
+        return Err(if source::is_of(&git_dir.join("commondir"), FileType::File) {
+            Error::LinkedCheckout(name.clone())
+        } else {
+            Error::NotARepository(name.clone())
         });
     }
     if matches!(by_path::stat_followed(&git_dir.join("shallow")), Ok(Some(_))) {

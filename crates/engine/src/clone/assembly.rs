@@ -1,21 +1,99 @@
 //! The skeleton of a clone from its options, and the new repository.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use bstr::ByteSlice;
-use repo::{Env, Repository};
+use repo::{Env, Repository, keys};
 use sys::{Refused, UserPath, by_path};
 
 use super::{
-    Error, Event, Prepared, Source,
+    Caller, Error, Event, Prepared, Source,
+    error::io_error,
     junk::{Existed, Junk},
     logical_directory,
+    marker::Claim,
+    refs,
     skeleton::{self, Notice},
 };
+use crate::look::shared;
+
+/// The new repository. It opens, and has neither objects nor refs.
+pub(super) struct Skeleton<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) caller: &'a Caller<'a>,
+    pub(super) repo: Repository,
+    /// The lock of its marker.
+    pub(super) claim: Option<Claim>,
+    /// The lock of an interrupted transfer, whose packs are set aside.
+    pub(super) transfer: Option<Claim>,
+    pub(super) writing: Writing,
+}
+
+/// How files in the new Git directory are written.
+#[derive(Clone, Copy)]
+pub(super) struct Writing {
+    /// The permissions of directories, alternates and copies, which are created before `--config`
+    /// takes effect.
+    pub(super) early_shared: store::SharedRepository,
+    /// The permissions of other files.
+    pub(super) shared: store::SharedRepository,
+    pub(super) fsync: store::Fsync,
+}
+
+impl Writing {
+    pub(super) fn locks(&self) -> store::LockOptions {
+        store::LockOptions { shared: self.shared, ..store::LockOptions::default() }
+    }
+}
+
+impl<'a> Skeleton<'a> {
+    /// Makes the new repository, around the packs of `transfer` if there was one. `junk` removes it
+    /// after a failure.
+    pub(super) fn make(
+        prepared: &'a Prepared,
+        transfer: Option<Claim>,
+        junk: &mut Junk,
+        caller: &'a Caller<'a>,
+    ) -> Result<Skeleton<'a>, Error> {
+        let destination = &prepared.destination;
+        let outer = repo::StandaloneConfig::load(&prepared.options.open)?;
+        // A resumed transfer stays until the connection stands, whatever fails before.
+        if transfer.is_none() {
+            destination.make(&outer, junk)?;
+        }
+        prepared.say_begin(caller);
+        prepared.check_formats(caller.events)?;
+        let existed = if transfer.is_some() { Existed::Yes } else { destination.git_dir_existed() };
+        let made = prepared.make_skeleton(
+            existed,
+            shared::of(outer.config_value(&keys::core::SHARED_REPOSITORY))?,
+            junk,
+            caller.events,
+        )?;
+        let repo = prepared.open_new()?;
+        let shared = shared::of(repo.config_value(&keys::core::SHARED_REPOSITORY))?;
+        let fsync = refs::sync_policy(&repo, caller.events)?;
+        caller.check_interrupt()?;
+        let writing = Writing { early_shared: made.shared, shared, fsync };
+        Ok(Skeleton { prepared, caller, repo, claim: made.claim, transfer, writing })
+    }
+
+    pub(super) fn git_dir(&self) -> &'a Path {
+        &self.prepared.destination.git_dir
+    }
+}
 
 impl Prepared {
+    pub(super) fn say_begin(&self, caller: &Caller<'_>) {
+        let directory = self.destination.directory.as_bstr();
+        (caller.events)(Event::Begin { directory, bare: self.options.bare });
+    }
+
     /// Makes the skeleton. `existed` is the state of the Git directory.
-    pub(super) fn make_skeleton(
+    fn make_skeleton(
         &self,
         existed: Existed,
         shared: store::SharedRepository,
@@ -43,25 +121,17 @@ impl Prepared {
         let made = skeleton::create(&wanted, &assembly)
             .map_err(|error| error.placed(&assembly, &destination.git_dir))?;
         for notice in &made.notices {
-            match notice {
-                Notice::NoTemplates(path) => {
-                    events(Event::Warning(&format!("templates not found in {}", path.display())));
-                }
-                Notice::RefusedTemplates(path, why) => {
-                    let message = format!("not copying templates from '{}': {why}", path.display());
-                    events(Event::Warning(&message));
-                }
-                Notice::IgnoredTemplate(path) => {
-                    events(Event::Error(&format!("ignoring template {}", path.display())));
-                }
-            }
+            events(match notice {
+                Notice::Warning(text) => Event::Warning(text),
+                Notice::Error(text) => Event::Error(text),
+            });
         }
         if let Some(link) = destination.git_file() {
-            let failed = |source| Error::Io { what: "write", path: link.clone(), source };
-            let target = by_path::canonical(&self.destination.git_dir).map_err(failed)?;
-            let target = std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str());
-            let mut file = by_path::create_new(&link, 0o666).map_err(failed)?;
-            io::Write::write_all(&mut file, &[b"gitdir: ", target, b"\n"].concat()).map_err(failed)?;
+            let target = by_path::canonical(&self.destination.git_dir).map_err(io_error("write", &link))?;
+            let target = target.as_os_str().as_encoded_bytes();
+            let mut file = by_path::create_new(&link, 0o666).map_err(io_error("write", &link))?;
+            io::Write::write_all(&mut file, &[b"gitdir: ", target, b"\n"].concat())
+                .map_err(io_error("write", &link))?;
         }
         Ok(made)
     }
@@ -86,7 +156,9 @@ impl Prepared {
         };
         let path = match given {
             Some(path) => Some(path),
-            None => repo::StandaloneConfig::load(&self.options.open)?.config_path("init.templateDir")?,
+            None => {
+                repo::StandaloneConfig::load(&self.options.open)?.config_path(&keys::init::TEMPLATE_DIR)?
+            }
         };
         let path = path.or_else(|| self.options.default_template.clone().map(UserPath::from));
         Ok(path.filter(|path| !path.as_bytes().is_empty()))
@@ -99,14 +171,16 @@ impl Prepared {
     }
 
     /// Opens the new repository, with `--config` and the template's configuration in effect.
-    pub(super) fn open(&self, is_being_created: bool) -> Result<repo::Repository, Error> {
-        let options = repo::OpenOptions {
+    pub(super) fn open_new(&self) -> Result<Repository, Error> {
+        Ok(Repository::open(&repo::OpenOptions { is_being_created: true, ..self.to_open() })?)
+    }
+
+    pub(super) fn to_open(&self) -> repo::OpenOptions {
+        repo::OpenOptions {
             git_dir: Some(self.destination.git_dir.clone()),
             work_tree: self.destination.work_tree.clone(),
             is_created_by_command: true,
-            is_being_created,
             ..self.options.open.clone()
-        };
-        Ok(repo::Repository::open(&options)?)
+        }
     }
 }

@@ -3,18 +3,16 @@
 use std::path::Path;
 
 use bstr::{BStr, BString, ByteSlice};
-use format::{
-    config::Edit,
-    refname::{self, Levels},
-};
+use format::refname::{self, Levels};
+use repo::{keys, wire::url::Url};
 use sys::by_path;
 
 use super::{
-    Error, Event, Kind, Prepared, Source,
-    resume::Extent,
+    Error, Event, Kind, ObjectsError, Prepared, Source,
+    channel::Route,
+    marker::Extent,
     salvage::{self, Keeping},
     select::{self, LaterTags},
-    settings,
 };
 
 impl Prepared {
@@ -25,14 +23,16 @@ impl Prepared {
         let outside = repo::StandaloneConfig::load(&self.options.open)?;
         let variable = |name: &str| {
             let value = self.options.open.env.get(std::ffi::OsStr::new(name))?;
-            Some(BString::from(std::os::unix::ffi::OsStrExt::as_bytes(value.as_os_str())))
+            Some(BString::from(value.as_encoded_bytes()))
         };
         let is_hash = |name: &BString| name == "sha1" || name == "sha256";
         let mut is_reftable = None;
-        if let Some(name) = outside.config_str("init.defaultObjectFormat").filter(|name| !is_hash(name)) {
+        if let Some(name) =
+            outside.config_str(&keys::init::DEFAULT_OBJECT_FORMAT).filter(|name| !is_hash(name))
+        {
             events(Event::Warning(&format!("unknown hash algorithm '{name}'")));
         }
-        match outside.config_str("init.defaultRefFormat").as_deref().map(Vec::as_slice) {
+        match outside.config_str(&keys::init::DEFAULT_REF_FORMAT).as_deref().map(Vec::as_slice) {
             Some(b"files") => is_reftable = Some(false),
             Some(b"reftable") => is_reftable = Some(true),
             Some(name) => {
@@ -41,7 +41,7 @@ impl Prepared {
             None => {}
         }
         if is_reftable.is_none() {
-            is_reftable = outside.config_bool("feature.experimental")?;
+            is_reftable = Some(outside.config(&keys::feature::EXPERIMENTAL)?);
         }
         if let Some(name) = variable("GIT_DEFAULT_HASH").filter(|name| !is_hash(name)) {
             return Err(Error::Hash(name));
@@ -89,21 +89,17 @@ impl Prepared {
             return Ok(Keeping::Nothing);
         }
         let outside = repo::StandaloneConfig::load(&options.open)?;
-        let boolean = |name: &str| {
-            let own =
-                options.config.iter().rev().find_map(|text| match settings::parameter(text.as_bstr()) {
-                    Ok(Edit::Add { key, value }) if key.eq_ignore_ascii_case(name.as_bytes()) => Some(value),
-                    _ => None,
-                });
-            let value = own.or_else(|| outside.config_str(name))?;
+        let boolean = |name: &'static str| {
+            let value = options.parameter(name).or_else(|| outside.config_str(name))?;
             repo::parse_bool(Some(value.as_bstr()))
         };
         // The pack of a transfer after bundles is thin.
-        let is_thin = options.bundle_uri.is_some() || boolean("transfer.bundleURI") == Some(true);
+        let is_thin =
+            options.bundle_uri.is_some() || boolean(keys::transfer::BUNDLE_URI.name()) == Some(true);
         if is_thin {
             return Ok(Keeping::Nothing);
         }
-        Ok(match boolean("sapwood.resumableClone") {
+        Ok(match boolean(keys::sapwood::RESUMABLE_CLONE.name()) {
             Some(true) => Keeping::All,
             Some(false) => Keeping::Nothing,
             None => Keeping::Large,
@@ -112,14 +108,14 @@ impl Prepared {
 
     pub(super) fn ref_options(&self, repo: &repo::Repository) -> Result<select::RefOptions, Error> {
         let options = &self.options;
-        let configured = || repo.config_str("clone.defaultRemoteName");
-        let remote = options.origin.clone().or_else(configured).unwrap_or_else(|| "origin".into());
+        let configured = || repo.config_text(&keys::clone::DEFAULT_REMOTE_NAME);
+        let remote = options.origin.clone().unwrap_or_else(configured);
         let tracking = format!("refs/remotes/{remote}/test");
         if refname::check(tracking.as_bytes().as_bstr(), Levels::Two).is_err() {
             return Err(Error::RemoteName(remote));
         }
         let mut refspecs = Vec::new();
-        for value in repo.config_all(&format!("remote.{remote}.fetch")) {
+        for value in repo.config_all(&keys::remote::FETCH.of(&remote)) {
             refspecs.push(select::Refspec::parse(value.as_bstr())?);
         }
         if options.filter_submodules == Some(true) {
@@ -152,7 +148,7 @@ impl Prepared {
     }
 
     pub(super) fn rejects_shallow(&self, repo: &repo::Repository) -> Result<bool, Error> {
-        let configured = repo.config_bool("clone.rejectShallow")?.unwrap_or(false);
+        let configured = repo.config(&keys::clone::REJECT_SHALLOW)?;
         Ok(self.options.reject_shallow.unwrap_or(configured))
     }
 
@@ -169,13 +165,13 @@ impl Prepared {
         }
     }
 
-    /// Like [`Prepared::copies_files`], and reports Git's warnings about the decision.
-    pub(super) fn is_local(
+    /// Returns the way by which refs and objects come, and reports Git's warnings about it.
+    pub(super) fn route(
         &self,
         repo: &repo::Repository,
         source: &Source,
         events: &dyn Fn(Event<'_>),
-    ) -> Result<bool, Error> {
+    ) -> Result<Route, Error> {
         let options = &self.options;
         if let (true, Kind::Repository { git_dir }) = (options.local != Some(false), &source.kind) {
             let limits = [
@@ -190,25 +186,33 @@ impl Prepared {
             }
             if is_shallow(git_dir) {
                 if self.rejects_shallow(repo)? {
-                    return Err(Error::Shallow);
+                    return Err(ObjectsError::Shallow.into());
                 }
                 if options.local == Some(true) {
                     events(Event::Warning("source repository is shallow, ignoring --local"));
                 }
             }
         }
-        let local = self.takes_files(source);
-        if options.local == Some(true) && !local {
+        let route = match &source.kind {
+            Kind::Repository { git_dir } if self.takes_files(source) => Route::Files(git_dir.clone()),
+            Kind::Repository { git_dir } => {
+                Route::Server(Url::of_path(git_dir.as_os_str().as_encoded_bytes().as_bstr()))
+            }
+            // `url.<base>.insteadOf` was applied once, when the source was located.
+            Kind::Server => Route::Server(Url::parse(source.url.as_bstr())),
+            Kind::Bundle { path } => Route::Bundle(path.clone()),
+        };
+        if options.local == Some(true) && !matches!(route, Route::Files(_)) {
             events(Event::Warning("--local is ignored"));
         }
-        Ok(local)
+        Ok(route)
     }
 
     /// Returns the limits to request from the server. A bundle and local files are always taken
     /// whole.
-    pub(super) fn limits(&self, source: &Source, local: bool) -> Result<repo::wire::Limits, Error> {
+    pub(super) fn limits(&self, route: &Route) -> Result<repo::wire::Limits, Error> {
         let options = &self.options;
-        if local || matches!(source.kind, Kind::Bundle { .. }) {
+        if !matches!(route, Route::Server(_)) {
             return Ok(repo::wire::Limits::default());
         }
         let parse = |depth: &BString| {
@@ -234,13 +238,10 @@ impl Prepared {
         let mut active = options.submodules.clone();
         active.sort();
         active.dedup();
-        parameters.extend(
-            active.iter().map(|path| BString::from([b"submodule.active=", path.as_slice()].concat())),
-        );
-        if repo::StandaloneConfig::load(&options.open)?.config_bool("submodule.stickyRecursiveClone")?
-            == Some(true)
-        {
-            parameters.push("submodule.recurse=true".into());
+        parameters
+            .extend(active.iter().map(|path| parameter(keys::submodule::ACTIVE.name(), path.as_bstr())));
+        if repo::StandaloneConfig::load(&options.open)?.config(&keys::submodule::STICKY_RECURSIVE_CLONE)? {
+            parameters.push(parameter(keys::submodule::RECURSE.name(), "true".into()));
         }
         let has_reference =
             |required| options.references.iter().any(|reference| reference.required == required);
@@ -250,10 +251,15 @@ impl Prepared {
             (false, true) => "info",
             (false, false) => return Ok(parameters),
         };
-        parameters.push("submodule.alternateLocation=superproject".into());
-        parameters.push(format!("submodule.alternateErrorStrategy={strategy}").into());
+        parameters.push(parameter(keys::submodule::ALTERNATE_LOCATION.name(), "superproject".into()));
+        parameters.push(parameter(keys::submodule::ALTERNATE_ERROR_STRATEGY.name(), strategy.into()));
         Ok(parameters)
     }
+}
+
+/// Returns the parameter of `--config` that sets a key.
+fn parameter(key: &str, value: &BStr) -> BString {
+    [key.as_bytes(), b"=", value].concat().into()
 }
 
 fn is_shallow(git_dir: &Path) -> bool {
@@ -264,5 +270,5 @@ fn is_shallow(git_dir: &Path) -> bool {
 pub(super) fn default_branch(repo: &repo::Repository) -> Option<BString> {
     let variable = repo.env().bytes("GIT_TEST_DEFAULT_INITIAL_BRANCH_NAME");
     let variable = variable.filter(|name| !name.is_empty()).map(BStr::to_owned);
-    variable.or_else(|| repo.config_str("init.defaultBranch"))
+    variable.or_else(|| repo.config_str(&keys::init::DEFAULT_BRANCH))
 }

@@ -6,16 +6,18 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use repo::keys;
 use sys::{FileType, Refused, UserPath, by_path};
 
 use super::{
     Error, Options,
+    error::io_error,
     junk::{Existed, Junk},
     naming,
-    resume::{self, LastRef, Leftover},
-    settings::OuterConfig,
-    source::{Kind, Source},
+    resume::{LastRef, Point},
+    source::{self, Kind, Source},
 };
+use crate::look::shared;
 
 /// A destination that is free.
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ pub(super) struct Destination {
     existed: Existed,
     /// The state of the directory of `--separate-git-dir`.
     separate: Option<Existed>,
-    pub(super) leftover: Leftover,
+    pub(super) point: Point,
 }
 
 impl Destination {
@@ -45,57 +47,37 @@ impl Destination {
                 naming::guess_directory(&options.source, naming).ok_or(Error::NoName)?
             }
         };
-        let creation_error = |path: &BStr, refused: Refused| Error::CreateWorkTree {
-            path: path.to_owned(),
-            source: refused.into(),
-        };
         let place = match UserPath::new(&directory).resolve(cwd) {
             Ok(place) => place,
             Err(refused) if options.bare => return Err(Error::Refused { path: directory, refused }),
-            Err(refused) => return Err(creation_error(directory.as_bstr(), refused)),
+            Err(refused) => return Err(Error::CreateWorkTree { path: directory, source: refused.into() }),
         };
         let separate_git_dir = options.separate_git_dir.as_ref();
         let named = options.open.env.get(OsStr::new("GIT_WORK_TREE")).filter(|_| !options.bare);
         let named = named.map(|path| UserPath::new(path.as_encoded_bytes()));
         let git_dir = if options.bare || named.is_some() { place.clone() } else { place.join(".git") };
-        let (existed, leftover) = match examine(&place)? {
-            Some(existed) => (existed, Leftover::Nothing),
-            None if separate_git_dir.is_none() && named.is_none() && is_directory(&place) => {
+        let (existed, point) = match examine(&place)? {
+            Some(existed) => (existed, Point::NEW),
+            None if separate_git_dir.is_none()
+                && named.is_none()
+                && source::is_of(&place, FileType::Directory) =>
+            {
                 let last = if options.bare && !options.tracking { LastRef::Head } else { LastRef::Branch };
-                match resume::examine(&place, &git_dir, source.url.as_bstr(), last)? {
-                    Some(leftover) if belongs_to_user(options, &place, &git_dir) => (Existed::Yes, leftover),
+                match Point::find(&place, &git_dir, source.url.as_bstr(), last)? {
+                    Some(point) if belongs_to_user(options, &place, &git_dir) => (Existed::Yes, point),
                     _ => return Err(Error::DestinationExists(directory)),
                 }
             }
             None => return Err(Error::DestinationExists(directory)),
         };
-        let separate = match separate_git_dir {
-            Some(name) => {
-                let path = UserPath::new(name).resolve(cwd);
-                let path = path.map_err(|refused| Error::Refused { path: name.clone(), refused })?;
-                let existed = examine(&path)?.ok_or_else(|| Error::RepositoryExists(name.clone()))?;
-                Some((path, existed))
-            }
-            None => None,
-        };
-        let named_work_tree = match &named {
-            None => None,
-            Some(path) => {
-                let work_tree = path
-                    .resolve(cwd)
-                    .map_err(|refused| creation_error(path.as_bytes().as_bstr(), refused))?;
-                if matches!(by_path::stat_followed(&work_tree), Ok(Some(_))) {
-                    return Err(Error::WorkTreeExists(path.clone()));
-                }
-                Some(work_tree)
-            }
-        };
+        let separate = separate_git_dir.map(|name| find_separate(name, cwd)).transpose()?;
+        let named_work_tree = named.as_ref().map(|path| find_work_tree(path, cwd)).transpose()?;
         let work_tree = named_work_tree.or((!options.bare).then_some(place));
         let (git_dir, separate) = match separate {
             Some((path, existed)) => (path, Some(existed)),
             None => (git_dir, None),
         };
-        Ok(Destination { directory, git_dir, work_tree, named_work_tree: named, existed, separate, leftover })
+        Ok(Destination { directory, git_dir, work_tree, named_work_tree: named, existed, separate, point })
     }
 
     /// Returns the state of the Git directory after leftovers are removed: it existed and is empty,
@@ -104,8 +86,8 @@ impl Destination {
         match (self.separate, &self.work_tree) {
             (Some(existed), _) => existed,
             (None, Some(_)) if self.named_work_tree.is_none() => Existed::No,
-            // The leftover of a bare clone is removed together with its directory.
-            _ if matches!(self.leftover, Leftover::Unpublished(_)) => Existed::No,
+            // A killed bare clone is removed together with its directory.
+            _ if matches!(self.point, Point::Objects { .. }) => Existed::No,
             _ => self.existed,
         }
     }
@@ -144,12 +126,13 @@ impl Destination {
 
     /// Creates the worktree's directory and the missing parents of the worktree and the Git
     /// directory. Their permissions come from the configuration outside of any repository.
-    pub(super) fn make(&self, outer: &OuterConfig, junk: &mut Junk) -> Result<(), Error> {
+    pub(super) fn make(&self, outer: &repo::StandaloneConfig, junk: &mut Junk) -> Result<(), Error> {
         let leading = |path: &Path| match path.parent() {
-            Some(parent) if !is_directory(parent) => outer
-                .shared()?
-                .create_dir_all(parent)
-                .map_err(|source| Error::LeadingDirectories { path: path.to_owned(), source }),
+            Some(parent) if !source::is_of(parent, FileType::Directory) => {
+                shared::of(outer.config_value(&keys::core::SHARED_REPOSITORY))?
+                    .create_dir_all(parent)
+                    .map_err(|source| Error::LeadingDirectories { path: path.to_owned(), source })
+            }
             _ => Ok(()),
         };
         if let Some(work_tree) = &self.work_tree {
@@ -166,6 +149,25 @@ impl Destination {
     }
 }
 
+/// Finds the directory of `--separate-git-dir`.
+fn find_separate(name: &BString, cwd: &Path) -> Result<(PathBuf, Existed), Error> {
+    let path = UserPath::new(name).resolve(cwd);
+    let path = path.map_err(|refused| Error::Refused { path: name.clone(), refused })?;
+    let existed = examine(&path)?.ok_or_else(|| Error::RepositoryExists(name.clone()))?;
+    Ok((path, existed))
+}
+
+/// Finds the worktree of `GIT_WORK_TREE`, which must not exist.
+fn find_work_tree(named: &UserPath, cwd: &Path) -> Result<PathBuf, Error> {
+    let failed =
+        |refused: Refused| Error::CreateWorkTree { path: named.as_bytes().into(), source: refused.into() };
+    let work_tree = named.resolve(cwd).map_err(failed)?;
+    if matches!(by_path::stat_followed(&work_tree), Ok(Some(_))) {
+        return Err(Error::WorkTreeExists(named.clone()));
+    }
+    Ok(work_tree)
+}
+
 /// Returns true if what a killed clone left belongs to the user: the hooks and the settings in it
 /// hold for the rest of the clone.
 fn belongs_to_user(options: &Options, place: &Path, git_dir: &Path) -> bool {
@@ -179,16 +181,12 @@ fn trimmed(directory: &BStr) -> BString {
     if trimmed.is_empty() { directory.to_owned() } else { trimmed.into() }
 }
 
-fn is_directory(path: &Path) -> bool {
-    matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::Directory)
-}
-
 /// Examines a destination. Returns `None` if it exists and is not an empty directory.
 fn examine(path: &Path) -> Result<Option<Existed>, Error> {
-    let failed = |source| Error::Io { what: "examine", path: path.to_owned(), source };
-    if by_path::stat_followed(path).map_err(failed)?.is_none() {
+    if by_path::stat_followed(path).map_err(io_error("examine", path))?.is_none() {
         return Ok(Some(Existed::No));
     }
-    let empty = is_directory(path) && by_path::list(path).map_err(failed)?.is_empty();
+    let empty = source::is_of(path, FileType::Directory)
+        && by_path::list(path).map_err(io_error("examine", path))?.is_empty();
     Ok(empty.then_some(Existed::Yes))
 }

@@ -1,12 +1,15 @@
 //! The errors of a clone.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use bstr::BString;
 use sys::{Refused, UserPath};
 
 use super::{
-    AlternatesError, ObjectsError, PublishError, ResumeError, SelectionError, SkeletonError, SourceError,
+    AlternatesError, ObjectsError, RefsError, ResumeError, SelectionError, SkeletonError, SourceError,
 };
 
 /// The reason why there is no clone. Messages are Git's, where Git has them. No file of the clone
@@ -34,8 +37,6 @@ pub enum Error {
     Connected(#[from] crate::fetch::connected::Error),
     #[error("'{0}' is not a valid remote name")]
     RemoteName(BString),
-    #[error("source repository is shallow, reject to clone.")]
-    Shallow,
     #[error("transport: invalid depth option '{0}'")]
     DepthOption(BString),
     #[error("clone --recursive is not compatible with both --reference and --reference-if-able")]
@@ -75,13 +76,18 @@ pub enum Error {
     #[error(transparent)]
     Objects(#[from] ObjectsError),
     #[error(transparent)]
-    Publish(#[from] PublishError),
+    Refs(#[from] RefsError),
     #[error(transparent)]
     Repo(#[from] repo::Error),
     #[error(transparent)]
     Shared(#[from] store::BadSharedRepository),
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Returns a conversion of a failed call `what` on `path`.
+pub(super) fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
+    move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
 fn refusal_message(path: &BString, refused: Refused) -> String {

@@ -51,9 +51,10 @@ impl Filter {
     /// Returns the filter that leaves out what this one or another leaves out.
     pub fn and(self, text: &BStr) -> Result<Filter, Error> {
         check(text)?;
-        let mut spec = match self.is_combined {
-            true => self.spec,
-            false => [b"combine:", escaped(&self.spec).as_slice()].concat().into(),
+        let mut spec = if self.is_combined {
+            self.spec
+        } else {
+            [b"combine:", escaped(&self.spec).as_slice()].concat().into()
         };
         spec.push(b'+');
         spec.extend_from_slice(&escaped(text));
@@ -102,9 +103,10 @@ fn check(text: &BStr) -> Result<(), Error> {
 fn escaped(text: &[u8]) -> BString {
     let mut out = BString::default();
     for &byte in text {
-        match byte <= b' ' || byte == b'%' || byte == b'+' || RESERVED.contains(&byte) {
-            true => out.extend_from_slice(format!("%{byte:02x}").as_bytes()),
-            false => out.push(byte),
+        if byte <= b' ' || byte == b'%' || byte == b'+' || RESERVED.contains(&byte) {
+            out.extend_from_slice(format!("%{byte:02x}").as_bytes())
+        } else {
+            out.push(byte)
         }
     }
     out

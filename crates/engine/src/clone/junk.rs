@@ -4,9 +4,15 @@
 //! only its content if it existed empty before. Errors of the removal are not reported: the error
 //! of the clone is the one that matters, and the directories held no files of the user.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    io,
+    path::{Path, PathBuf},
+};
 
-use super::resume;
+use sys::{FileType, by_path};
+
+use super::marker::MARKER;
 
 /// Directories to remove, the last one first.
 #[derive(Debug, Default)]
@@ -39,11 +45,44 @@ impl Drop for Junk {
     fn drop(&mut self) {
         for (path, existed) in self.directories.drain(..).rev() {
             let _ = match existed {
-                Existed::No => resume::remove(&path),
-                Existed::Yes => resume::empty(&path),
+                Existed::No => remove(&path),
+                Existed::Yes => empty(&path),
             };
         }
     }
+}
+
+/// Takes a missing file for a removed one.
+pub(super) fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Removes a directory. If that is interrupted, the marker still identifies the rest.
+pub(super) fn remove(directory: &Path) -> io::Result<()> {
+    empty(directory)?;
+    by_path::remove_dir(directory)
+}
+
+/// Removes the content of a directory: first HEAD, without which the directory counts as one that
+/// is being removed, last the marker.
+pub(super) fn empty(directory: &Path) -> io::Result<()> {
+    empty_except(directory, &|_| false)
+}
+
+pub(super) fn empty_except(directory: &Path, stays: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
+    let mut entries = by_path::list(directory)?;
+    entries.sort_by_key(|(name, _)| (name == MARKER, name != "HEAD"));
+    for (name, file_type) in entries.into_iter().filter(|(name, _)| !stays(name)) {
+        let path = directory.join(name);
+        match file_type {
+            FileType::Directory => by_path::remove_dir_all(&path)?,
+            _ => by_path::remove_file(&path)?,
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

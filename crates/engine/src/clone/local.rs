@@ -20,11 +20,12 @@ use std::{
 use bstr::{BString, ByteVec};
 use store::SharedRepository;
 use sys::{
-    Dir, FileType,
+    Dir, DirMut, FileType,
     profile::{self, Phase},
 };
 
-use crate::crew::Meter;
+use super::junk::gone;
+use crate::{crew::Meter, files::own};
 
 /// The method of copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,6 @@ pub(super) struct Copied {
 
 /// Options of a copy.
 #[derive(Clone, Copy)]
-#[allow(missing_docs)]
 pub(super) struct CopyOptions<'a> {
     pub linking: Linking,
     /// The permissions of copies.
@@ -98,7 +98,7 @@ pub(super) fn copy_objects(
         .map_err(|error| Error::CreateDirectory { path: target.to_owned(), source: error })?;
     let job = CopyJob {
         from: Dir::open(source).map_err(iterate)?,
-        to: Dir::open(target)
+        to: own::open(target)
             .map_err(|error| Error::CreateDirectory { path: target.to_owned(), source: error })?,
         source,
         target,
@@ -131,7 +131,7 @@ pub(super) fn copy_objects(
 
 struct CopyJob<'a> {
     from: Dir,
-    to: Dir,
+    to: DirMut,
     source: &'a Path,
     target: &'a Path,
     required: bool,
@@ -227,7 +227,7 @@ impl CopyJob<'_> {
         Ok(found)
     }
 
-    fn file(&self, from: &Dir, to: &Dir, name: &[u8], path: BString) -> Result<(), Error> {
+    fn file(&self, from: &Dir, to: &DirMut, name: &[u8], path: BString) -> Result<(), Error> {
         let target = || below(self.target, &path);
         if self.link.load(Ordering::Relaxed) {
             let iterate = |error| Error::Iterate { path: below(self.source, &path), source: error };
@@ -268,24 +268,18 @@ fn identity(stat: &sys::Stat) -> (u32, u64, u64, u64, u32, u32) {
 }
 
 fn below(root: &Path, path: &BString) -> PathBuf {
-    match path.is_empty() {
-        true => root.to_owned(),
-        false => root.join(sys::os_str(path)),
-    }
+    if path.is_empty() { root.to_owned() } else { root.join(sys::os_str(path)) }
 }
 
 /// Copies one file, by reflink if the file system supports it. The modification time is kept,
 /// because Git prunes unreachable objects by age.
-fn copy(from: &Dir, to: &Dir, name: &[u8], shared: SharedRepository) -> io::Result<()> {
+fn copy(from: &Dir, to: &DirMut, name: &[u8], shared: SharedRepository) -> io::Result<()> {
     let source = from.open_file(name)?;
     let stat = sys::stat_of(&source)?;
     if stat.file_type != FileType::File {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    match to.remove_file(name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    gone(to.remove_file(name))?;
     let target = to.create_new(name, stat.mode & 0o111 != 0)?;
     shared.adjust_file(&target)?;
     if sys::reflink(&source, &target).is_err() {

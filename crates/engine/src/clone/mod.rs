@@ -1,22 +1,25 @@
-//! Clone: `source -> skeleton -> selection -> objects -> refs`. Checkout then fills the worktree.
+//! Clone: `source -> skeleton -> objects -> refs -> worktree -> publish`.
 //!
 //! Promise: the result is that of `git clone`. At every moment the new Git directory is a
 //! repository that opens and passes `git fsck`: it appears whole (`skeleton`), its objects appear
-//! all at once (`objects`), and refs only after them (`publish`).
+//! all at once (`objects`), and refs only after them (`refs`). Each stage is a type that is made
+//! from the stage before it (`run`).
 //!
 //! With a [`Seed`], the base of a commit comes before the objects of the server, which then sends
-//! what is newer (`seeding`).
+//! what is newer (`ahead`).
 //!
 //! On failure or interruption every created file is removed (`junk`), unless much came of a
-//! transfer that broke off (`salvage`). After [`Prepared::run`] has returned, the clone is complete
-//! except for its worktree, and is kept. Running the command again resumes a clone that was killed
-//! (`resume`), and one whose transfer broke off.
+//! transfer that broke off (`salvage`). After [`Prepared::run`] has returned, the clone is kept.
+//! The caller fills its worktree and publishes it. Running the command again resumes a clone that
+//! was killed, and one whose transfer broke off (`resume`).
 //!
 //! Nothing is printed: [`Event`]s report what Git would print, in Git's order.
 
+mod ahead;
 mod alternates;
 mod assembly;
-mod bundles;
+mod channel;
+mod configured;
 mod decisions;
 mod destination;
 mod error;
@@ -24,27 +27,29 @@ mod filter;
 pub mod init;
 mod junk;
 mod local;
+mod marker;
 mod naming;
 mod objects;
 mod options;
+mod packs;
 mod pipeline;
-mod publish;
+mod refs;
 mod resume;
 mod run;
 mod salvage;
-mod seeding;
 mod select;
 mod server;
 mod settings;
 mod skeleton;
 mod source;
-mod watchers;
 
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
-use format::{ObjectId, config::Edit};
+use format::ObjectId;
 use sys::by_path;
+
+use repo::keys;
 
 use crate::{checkout::Force, fetch::bundle_file::BundleFile};
 use destination::Destination;
@@ -53,11 +58,11 @@ pub use alternates::{Error as AlternatesError, check_reference};
 pub use error::Error;
 pub use filter::{Error as FilterError, Filter};
 pub use local::Error as LocalError;
+pub use marker::{Error as ResumeError, is_ours};
 pub use objects::Error as ObjectsError;
-pub use options::{Brought, Event, HelperCommand, Options, Reference, Seed, Tracer, Unseeded};
+pub use options::{Brought, Caller, Event, HelperCommand, Options, Reference, Seed, Tracer, Unseeded};
 pub use pipeline::Staged;
-pub use publish::Error as PublishError;
-pub use resume::{Error as ResumeError, is_ours};
+pub use refs::Error as RefsError;
 pub use select::Error as SelectionError;
 pub use settings::BadParameter;
 pub use skeleton::Error as SkeletonError;
@@ -81,7 +86,7 @@ pub struct Prepared {
     destination: Destination,
 }
 
-/// A finished clone without its worktree.
+/// A clone that lacks its worktree.
 #[derive(Debug)]
 pub struct Cloned {
     /// The new Git directory, absolute.
@@ -98,29 +103,24 @@ pub struct Cloned {
     /// Files of the worktree that were written while the objects arrived.
     pub staged: Option<Staged>,
     /// The lock of the clone: no other process resumes it until this value is dropped.
-    _claim: Option<resume::Claim>,
+    claim: Option<marker::Claim>,
 }
 
 impl Cloned {
     /// Returns the rest of a clone whose linked worktree `work_tree` was not filled to its end.
     /// `git_dir` is the worktree's administrative directory.
     pub fn unfilled(git_dir: PathBuf, work_tree: PathBuf, worktree: Worktree) -> Cloned {
-        Cloned {
-            git_dir,
-            work_tree: Some(work_tree),
-            worktree,
-            force: Force::Remnants,
-            settings: None,
-            staged: None,
-            _claim: None,
-        }
+        let (work_tree, force) = (Some(work_tree), Force::Remnants);
+        Cloned { git_dir, work_tree, worktree, force, settings: None, staged: None, claim: None }
     }
 
-    /// Removes the marker of an unfinished clone. To be called when the worktree is complete. Until
-    /// then the same command resumes the clone.
-    pub fn finish(&self) -> Result<(), Error> {
-        let failed = |source| Error::Io { what: "finish", path: self.git_dir.clone(), source };
-        resume::unmark(&self.git_dir).map_err(failed)
+    /// Publishes a clone whose worktree is complete: removes the marker, so that the same command
+    /// does not resume it any more.
+    pub fn publish(self) -> Result<(), Error> {
+        let Cloned { git_dir, claim, .. } = self;
+        marker::unmark(&git_dir).map_err(error::io_error("finish", &git_dir))?;
+        drop(claim);
+        Ok(())
     }
 }
 
@@ -164,13 +164,9 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
 
 /// Returns true if the clone will have reflogs (`core.logAllRefUpdates`).
 fn will_have_reflogs(options: &Options) -> Result<bool, Error> {
-    let own = options.config.iter().rev().find_map(|text| match settings::parameter(text.as_bstr()) {
-        Ok(Edit::Add { key, value }) if key == "core.logallrefupdates" => Some(value),
-        _ => None,
-    });
-    let value = match own {
+    let value = match options.parameter(keys::core::LOG_ALL_REF_UPDATES.name()) {
         Some(value) => Some(value),
-        None => repo::StandaloneConfig::load(&options.open)?.config_str("core.logAllRefUpdates"),
+        None => repo::StandaloneConfig::load(&options.open)?.config_str(&keys::core::LOG_ALL_REF_UPDATES),
     };
     Ok(match value {
         Some(value) => repo::parse_bool(Some(value.as_bstr())) != Some(false),
@@ -190,13 +186,18 @@ fn logical_directory(open: &repo::OpenOptions) -> PathBuf {
 
 impl Prepared {
     /// Returns the counters of a pack that is received.
-    pub fn receiving(&self) -> &repo::indexing::Meter {
+    pub fn receiving(&self) -> &repo::pack_indexing::Meter {
         &self.options.receiving
     }
 
     /// Returns the source.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Returns the settings for the new repository (`--config`).
+    pub fn config(&self) -> &[BString] {
+        &self.options.config
     }
 
     /// Returns the destination as the user wrote it, or as it was guessed.
@@ -211,17 +212,14 @@ impl Prepared {
 
     /// Returns the name of the new remote, from the options and the configuration.
     pub fn remote(&self, outside: &repo::StandaloneConfig) -> BString {
-        const KEY: &[u8] = b"clone.defaultremotename";
-        let parameters = self.options.config.iter().rev().filter_map(|setting| setting.split_once_str("="));
-        let mut parameters = parameters.filter(|(key, _)| key.trim_ascii().eq_ignore_ascii_case(KEY));
-        let option = self.options.origin.clone();
-        let given = option.or_else(|| parameters.next().map(|(_, name)| name.into()));
-        given.or_else(|| outside.config_str("clone.defaultRemoteName")).unwrap_or_else(|| "origin".into())
+        let key = keys::clone::DEFAULT_REMOTE_NAME;
+        let given = self.options.origin.clone().or_else(|| self.options.parameter(key.name()));
+        given.unwrap_or_else(|| outside.config_text(&key))
     }
 
     /// Returns true if a killed clone is here that lacks only its worktree.
     pub fn lacks_only_worktree(&self) -> bool {
-        self.destination.leftover == resume::Leftover::Published
+        self.destination.point == resume::Point::Worktree
     }
 
     /// Returns the absolute path of the future worktree, or `None` for a bare clone.

@@ -4,7 +4,6 @@ use bstr::{BString, ByteSlice};
 
 /// The properties of a clone that affect its directory's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(super) struct Naming {
     pub bundle: bool,
     pub bare: bool,

@@ -1,13 +1,19 @@
 //! The options of a clone, its events, and the commands it leaves to Git.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use bstr::{BStr, BString};
-use format::ObjectId;
+use bstr::{BStr, BString, ByteSlice};
+use format::{ObjectId, config::Edit};
 use repo::Repository;
 
-use super::Filter;
-use crate::crew::Meter;
+use super::{Error, Filter, settings};
+use crate::{checkout::Workers, crew::Meter};
 
 /// `--reference` and `--reference-if-able`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +26,7 @@ pub struct Reference {
 
 /// See [`repo::wire::Tracer`].
 #[derive(Clone)]
-pub struct Tracer(pub std::sync::Arc<repo::wire::Tracer>);
+pub struct Tracer(pub Arc<repo::wire::Tracer>);
 
 impl std::fmt::Debug for Tracer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -53,6 +59,25 @@ pub enum Brought {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unseeded;
 
+/// The caller's part in a clone.
+#[derive(Clone, Copy)]
+pub struct Caller<'a> {
+    /// Is told of everything that Git would print.
+    pub events: &'a (dyn Fn(Event<'_>) + Sync),
+    /// Runs another Git command in the new repository. Returns true if it succeeded.
+    pub run_helper: &'a dyn Fn(HelperCommand) -> bool,
+    /// May bring a base first.
+    pub seed: Option<&'a dyn Seed>,
+    /// Ends the clone when it becomes true.
+    pub interrupt: &'a AtomicBool,
+}
+
+impl Caller<'_> {
+    pub(super) fn check_interrupt(&self) -> Result<(), Error> {
+        if self.interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
 /// The user's options. Defaults are Git's.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
@@ -68,11 +93,8 @@ pub struct Options {
     pub mirror: bool,
     pub no_checkout: bool,
     pub single_branch: bool,
-    /// `--no-tags`
     pub no_tags: bool,
-    /// `--origin`
     pub origin: Option<BString>,
-    /// `--local`, `--no-local`
     pub local: Option<bool>,
     pub no_hardlinks: bool,
     pub shared: bool,
@@ -80,21 +102,16 @@ pub struct Options {
     /// Copy the borrowed objects, then stop borrowing.
     pub dissociate: bool,
     pub reject_shallow: Option<bool>,
-    /// `--depth`
     pub depth: Option<BString>,
     /// `--shallow-since`, in seconds since the epoch.
     pub shallow_since: Option<i64>,
-    /// `--shallow-exclude`
     pub shallow_exclude: Vec<BString>,
-    /// `--filter`
     pub filter: Option<Filter>,
     /// `--recurse-submodules`: the active submodules.
     pub submodules: Vec<BString>,
     /// `--also-filter-submodules`
     pub filter_submodules: Option<bool>,
-    /// `--bundle-uri`
     pub bundle_uri: Option<BString>,
-    /// `--sparse`
     pub sparse: bool,
     /// Receives the protocol lines sent to the other side, and its answers.
     pub tracer: Option<Tracer>,
@@ -108,7 +125,6 @@ pub struct Options {
     /// `init.templateDir` are not set.
     pub default_template: Option<PathBuf>,
     pub separate_git_dir: Option<BString>,
-    /// `--upload-pack`
     pub upload_pack: Option<BString>,
     /// `--server-option`, in order.
     pub server_options: Vec<BString>,
@@ -119,7 +135,7 @@ pub struct Options {
     /// A clone whose transfer broke off may be kept: a later run finds it.
     pub resumable: bool,
     /// Ends every wait for a server when it becomes true.
-    pub interrupt: Option<Arc<std::sync::atomic::AtomicBool>>,
+    pub interrupt: Option<Arc<AtomicBool>>,
     /// How often `-v` was given, or, negative, `-q`.
     pub verbosity: i32,
     /// Prints a piece of a line about the progress of a connection. `None` prints nothing.
@@ -131,9 +147,23 @@ pub struct Options {
     /// Counts the object files that are linked or copied.
     pub meter: Option<Arc<Meter>>,
     /// Counts what is received from another process or a bundle.
-    pub receiving: Arc<repo::indexing::Meter>,
+    pub receiving: Arc<repo::pack_indexing::Meter>,
     /// The current directory, the environment and `-c` settings.
     pub open: repo::OpenOptions,
+}
+
+impl Options {
+    /// Returns the last value of a setting in `--config`.
+    pub(super) fn parameter(&self, name: &str) -> Option<BString> {
+        self.config.iter().rev().find_map(|text| match settings::parameter(text.as_bstr()) {
+            Ok(Edit::Add { key, value }) if key.eq_ignore_ascii_case(name.as_bytes()) => Some(value),
+            _ => None,
+        })
+    }
+
+    pub(super) fn workers(&self) -> Workers {
+        Workers::Fixed(self.workers.max(1))
+    }
 }
 
 /// An event during a clone.

@@ -49,7 +49,6 @@ impl Refspec {
 
 /// The options that affect the selection.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub(super) struct RefOptions {
     pub(super) refspecs: Vec<Refspec>,
     /// `--branch`: the name of a branch or tag.
@@ -79,7 +78,6 @@ pub(super) enum LaterTags {
 
 /// A remote ref and its local name. `None` for HEAD, which has no local name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(super) struct Mapped {
     pub(super) theirs: RemoteRef,
     pub(super) ours: Option<BString>,
@@ -87,7 +85,6 @@ pub(super) struct Mapped {
 
 /// The new HEAD of the clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(super) enum NewHead {
     /// Symbolic to a branch that exists on the remote.
     Branch(RemoteRef),
@@ -146,10 +143,7 @@ impl RefOptions {
     /// Returns the prefix for local names of branches: `refs/remotes/<remote>/`, or for a bare
     /// clone the prefix on the remote.
     pub(super) fn target_prefix(&self) -> BString {
-        match self.bare {
-            true => self.source_prefix().into(),
-            false => format!("refs/remotes/{}/", self.remote).into(),
-        }
+        if self.bare { self.source_prefix().into() } else { format!("refs/remotes/{}/", self.remote).into() }
     }
 
     /// Returns the prefixes to request from the remote, HEAD included, in Git's order.
@@ -157,14 +151,14 @@ impl RefOptions {
         let mut prefixes: Vec<BString> = self.refspecs.iter().map(|refspec| refspec.from.clone()).collect();
         match &self.revision {
             Some(revision) if is_object_name(revision.as_bstr()) => {}
-            Some(revision) => add_meanings(revision, &mut prefixes),
+            Some(revision) => prefixes.extend(meanings(revision)),
             None => prefixes.push(self.source_prefix().into()),
         }
         if self.tags || self.branch.is_some() {
             prefixes.push("refs/tags/".into());
         }
         if let Some(branch) = &self.branch {
-            add_meanings(branch, &mut prefixes);
+            prefixes.extend(meanings(branch));
         }
         if self.wants_head() || prefixes.is_empty() {
             prefixes.push("HEAD".into());
@@ -186,14 +180,14 @@ impl RefOptions {
         if refname::check(revision.as_bstr(), Levels::One).is_err() {
             return Err(Error::Revision(revision.clone()));
         }
-        let mut names = Vec::new();
-        add_meanings(revision, &mut names);
-        let known = names.iter().find_map(|name| found.refs.iter().find(|theirs| theirs.name == *name));
+        let named = |name| found.refs.iter().find(|theirs| theirs.name == name);
+        let known = meanings(revision).find_map(named);
         let missing = || Error::NoSuchRevision { revision: revision.clone(), remote: self.remote.clone() };
         known.cloned().ok_or_else(missing)
     }
 
-    fn map(&self, theirs: &[&RemoteRef], funny: &mut Vec<BString>) -> Result<Vec<Mapped>, Error> {
+    /// Returns the refs with their local names, and the malformed names.
+    fn map(&self, theirs: &[&RemoteRef]) -> Result<(Vec<Mapped>, Vec<BString>), Error> {
         let mut rules = self.refspecs.clone();
         if self.revision.is_none() {
             rules.push(Refspec::prefix(self.source_prefix(), &self.target_prefix()));
@@ -201,7 +195,7 @@ impl RefOptions {
         if self.tags || self.branch.is_some() {
             rules.push(Refspec::prefix("refs/tags/", &"refs/tags/".into()));
         }
-        let mut mapped: Vec<Mapped> = Vec::new();
+        let (mut mapped, mut funny) = (Vec::new(), Vec::new());
         let mut used = HashSet::new();
         for rule in rules {
             let before = mapped.len();
@@ -217,7 +211,7 @@ impl RefOptions {
                 return Err(Error::NoSuchRef(rule.from));
             }
         }
-        Ok(mapped)
+        Ok((mapped, funny))
     }
 
     /// Selects refs from an advertisement.
@@ -225,7 +219,6 @@ impl RefOptions {
         let all: Vec<&RemoteRef> = found.refs.iter().collect();
         let head = all.iter().copied().find(|theirs| theirs.name == "HEAD");
         let mut mapped = Vec::new();
-        let mut funny = Vec::new();
         if self.wants_head() {
             mapped.extend(head.map(|theirs| Mapped { theirs: theirs.clone(), ours: None }));
         }
@@ -234,7 +227,8 @@ impl RefOptions {
             (true, Some(branch)) => find_branch(all.iter().copied(), branch).into_iter().collect(),
             (true, None) => self.branch_of_head(head, &all).into_iter().collect(),
         };
-        mapped.extend(self.map(&considered, &mut funny)?);
+        let (named, funny) = self.map(&considered)?;
+        mapped.extend(named);
         if let Some(revision) = &self.revision {
             mapped.push(Mapped { theirs: self.named_revision(revision, found)?, ours: None });
         }
@@ -245,40 +239,50 @@ impl RefOptions {
             .and_then(|theirs| mapped.iter().find(|mapped| mapped.theirs.name == theirs.name))
             .cloned();
         let mut default_branch_used = false;
-        let new_head = if let (Some(_), Some(first)) = (&self.revision, candidates.first()) {
-            NewHead::Tag((*first).clone())
-        } else if let Some(branch) = &self.branch {
-            match find_branch(candidates.iter().copied(), branch) {
-                Some(theirs) if theirs.name.starts_with(b"refs/heads/") => NewHead::Branch(theirs.clone()),
-                Some(theirs) => NewHead::Tag(theirs.clone()),
-                None => {
-                    return Err(Error::NoSuchBranch { branch: branch.clone(), remote: self.remote.clone() });
+        let new_head = match self.named_head(head, remote_head.as_ref(), &candidates)? {
+            Some(head) => head,
+            None => {
+                let unborn = found.unborn_head.clone().filter(|name| name.starts_with(b"refs/heads/"));
+                default_branch_used = unborn.is_none();
+                let name = unborn.unwrap_or_else(|| format!("refs/heads/{}", self.default_branch).into());
+                match candidates.iter().find(|theirs| theirs.name == name) {
+                    Some(theirs) => NewHead::Branch((*theirs).clone()),
+                    None => NewHead::Unborn(name),
                 }
             }
-        } else if let Some(points_at) = &remote_head {
-            match points_at.theirs.name.starts_with(b"refs/heads/") {
-                true => NewHead::Branch(points_at.theirs.clone()),
-                false => NewHead::Tag(points_at.theirs.clone()),
-            }
-        } else if let Some(head) = head {
-            NewHead::Detached(head.clone())
-        } else {
-            let unborn = found.unborn_head.clone().filter(|name| name.starts_with(b"refs/heads/"));
-            default_branch_used = unborn.is_none();
-            let name = unborn.unwrap_or_else(|| format!("refs/heads/{}", self.default_branch).into());
-            match candidates.iter().find(|theirs| theirs.name == name) {
-                Some(theirs) => NewHead::Branch((*theirs).clone()),
-                None => NewHead::Unborn(name),
-            }
         };
-        let follow_tags = match self.single_branch && self.tags {
-            true => all.into_iter().filter(|theirs| is_tag(theirs)).cloned().collect(),
-            false => Vec::new(),
+        let follow_tags = if self.single_branch && self.tags {
+            all.into_iter().filter(|theirs| is_tag(theirs)).cloned().collect()
+        } else {
+            Vec::new()
         };
         let empty = mapped.is_empty();
         let has_refs = !found.refs.is_empty();
         let head = new_head;
         Ok(Selection { mapped, remote_head, head, follow_tags, funny, has_refs, empty, default_branch_used })
+    }
+
+    /// Returns the new HEAD that an option or the remote names. `candidates` are the selected refs.
+    fn named_head(
+        &self,
+        head: Option<&RemoteRef>,
+        remote_head: Option<&Mapped>,
+        candidates: &[&RemoteRef],
+    ) -> Result<Option<NewHead>, Error> {
+        if let (Some(_), Some(first)) = (&self.revision, candidates.first()) {
+            return Ok(Some(NewHead::Tag((*first).clone())));
+        }
+        let named = match &self.branch {
+            Some(branch) => Some(find_branch(candidates.iter().copied(), branch).ok_or_else(|| {
+                Error::NoSuchBranch { branch: branch.clone(), remote: self.remote.clone() }
+            })?),
+            None => remote_head.map(|points_at| &points_at.theirs),
+        };
+        Ok(match named {
+            Some(theirs) if theirs.name.starts_with(b"refs/heads/") => Some(NewHead::Branch(theirs.clone())),
+            Some(theirs) => Some(NewHead::Tag(theirs.clone())),
+            None => head.map(|head| NewHead::Detached(head.clone())),
+        })
     }
 
     /// Returns the branch of HEAD: the one that the remote names, or one guessed from HEAD's value.
@@ -319,11 +323,11 @@ impl RefOptions {
     }
 }
 
-/// Adds the full names that an abbreviation may mean, in order of precedence.
-fn add_meanings(name: &BString, names: &mut Vec<BString>) {
+/// Returns the full names that an abbreviation may mean, in order of precedence.
+fn meanings(name: &BString) -> impl Iterator<Item = BString> {
     let rules = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
-    names.extend(rules.iter().map(|rule| BString::from([rule.as_bytes(), name].concat())));
-    names.push(format!("refs/remotes/{name}/HEAD").into());
+    let names = rules.into_iter().map(move |rule| BString::from([rule.as_bytes(), name].concat()));
+    names.chain([format!("refs/remotes/{name}/HEAD").into()])
 }
 
 /// Returns true for the whole name of an object.
@@ -360,168 +364,5 @@ pub(super) fn is_hidden(name: &BStr, rules: &[BString]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn oid(number: u8) -> ObjectId {
-        ObjectId::from_bytes(HashKind::Sha1, &[number; 20]).expect("20 bytes")
-    }
-
-    fn theirs(name: &str, number: u8) -> RemoteRef {
-        RemoteRef { name: name.into(), oid: oid(number), symref: None, peeled: None }
-    }
-
-    fn ref_options() -> RefOptions {
-        RefOptions {
-            refspecs: Vec::new(),
-            branch: None,
-            revision: None,
-            single_branch: false,
-            tags: true,
-            later_tags: LaterTags::Followed,
-            bare: false,
-            mirror: false,
-            remote: "origin".into(),
-            default_branch: "trunk".into(),
-        }
-    }
-
-    fn advertised() -> Advertisement {
-        let mut head = theirs("HEAD", 1);
-        head.symref = Some("refs/heads/main".into());
-        let refs = vec![
-            head,
-            theirs("refs/heads/a", 2),
-            theirs("refs/heads/main", 1),
-            theirs("refs/notes/commits", 4),
-            theirs("refs/tags/v1", 3),
-        ];
-        Advertisement { refs, ..Advertisement::default() }
-    }
-
-    fn names(selection: &Selection) -> Vec<String> {
-        selection.mapped.iter().filter_map(|mapped| mapped.ours.as_ref()).map(BString::to_string).collect()
-    }
-
-    #[test]
-    fn maps_refs_of_plain_bare_and_mirror_clones() {
-        let plain = ref_options().select(&advertised()).expect("found");
-        assert_eq!(names(&plain), ["refs/remotes/origin/a", "refs/remotes/origin/main", "refs/tags/v1"]);
-        assert!(matches!(&plain.head, NewHead::Branch(branch) if branch.name == "refs/heads/main"));
-        let refspec = ref_options().fetch_refspec(&plain);
-        assert_eq!(refspec, Some("+refs/heads/*:refs/remotes/origin/*".into()));
-
-        let bare = RefOptions { bare: true, ..ref_options() };
-        let selection = bare.select(&advertised()).expect("found");
-        assert_eq!(names(&selection), ["refs/heads/a", "refs/heads/main", "refs/tags/v1"]);
-        assert_eq!(bare.fetch_refspec(&selection), None);
-
-        let mirror = RefOptions { mirror: true, tags: false, ..bare };
-        let selection = mirror.select(&advertised()).expect("found");
-        let everything = ["refs/heads/a", "refs/heads/main", "refs/notes/commits", "refs/tags/v1"];
-        assert_eq!(names(&selection), everything);
-        assert_eq!(mirror.fetch_refspec(&selection), Some("+refs/*:refs/*".into()));
-    }
-
-    #[test]
-    fn selects_a_single_branch_or_tag() {
-        let one = RefOptions { single_branch: true, ..ref_options() };
-        let selection = one.select(&advertised()).expect("found");
-        assert_eq!(names(&selection), ["refs/remotes/origin/main"]);
-        assert_eq!(selection.follow_tags, [theirs("refs/tags/v1", 3)]);
-        assert_eq!(one.fetch_refspec(&selection), Some("+refs/heads/main:refs/remotes/origin/main".into()));
-
-        let tag = RefOptions { branch: Some("v1".into()), ..one };
-        let selection = tag.select(&advertised()).expect("found");
-        assert_eq!(selection.head, NewHead::Tag(theirs("refs/tags/v1", 3)));
-        assert_eq!(tag.fetch_refspec(&selection), Some("+refs/tags/v1:refs/tags/v1".into()));
-
-        let none = RefOptions { branch: Some("v2".into()), ..tag };
-        let refused = none.select(&advertised()).expect_err("there is none").to_string();
-        assert_eq!(refused, "Remote branch v2 not found in upstream origin");
-    }
-
-    #[test]
-    fn selects_a_revision() {
-        let of = |name: &str| RefOptions { revision: Some(name.into()), tags: false, ..ref_options() };
-        let selection = of("v1").select(&advertised()).expect("found");
-        assert_eq!(selection.head, NewHead::Tag(theirs("refs/tags/v1", 3)));
-        assert_eq!((names(&selection), of("v1").fetch_refspec(&selection)), (Vec::new(), None));
-        let name = oid(9).to_string();
-        let selection = of(&name).select(&advertised()).expect("an object");
-        assert_eq!(selection.head, NewHead::Tag(theirs(&name, 9)));
-        assert_eq!(of(&name).ref_prefixes(), ["HEAD"]);
-        assert_eq!(of("main^").select(&advertised()), Err(Error::Revision("main^".into())));
-        let refused = of(&name[..9]).select(&advertised()).expect_err("no ref").to_string();
-        assert_eq!(refused, format!("Remote revision {} not found in upstream origin", &name[..9]));
-    }
-
-    #[test]
-    fn guesses_the_branch_of_head() {
-        let mut found = advertised();
-        found.refs[0].symref = None;
-        let guessed = |found: &Advertisement| match ref_options().select(found).expect("found").head {
-            NewHead::Branch(branch) => branch.name.to_string(),
-            other => format!("{other:?}"),
-        };
-        assert_eq!(guessed(&found), "refs/heads/main");
-        found.refs.push(theirs("refs/heads/master", 1));
-        assert_eq!(guessed(&found), "refs/heads/master");
-        found.refs.push(theirs("refs/heads/trunk", 1));
-        assert_eq!(guessed(&found), "refs/heads/trunk");
-        found.refs[0].oid = oid(9);
-        assert_eq!(ref_options().select(&found).expect("found").head, NewHead::Detached(theirs("HEAD", 9)));
-    }
-
-    #[test]
-    fn handles_empty_remotes_and_unborn_branches() {
-        let mut found = Advertisement::default();
-        let selection = ref_options().select(&found).expect("fine");
-        assert_eq!((selection.empty, &selection.head), (true, &NewHead::Unborn("refs/heads/trunk".into())));
-        found.unborn_head = Some("refs/heads/x".into());
-        let selection = ref_options().select(&found).expect("fine");
-        assert_eq!(selection.head, NewHead::Unborn("refs/heads/x".into()));
-        found.refs.push(theirs("refs/heads/y", 1));
-        let selection = ref_options().select(&found).expect("fine");
-        assert_eq!((selection.empty, &selection.head), (false, &NewHead::Unborn("refs/heads/x".into())));
-    }
-
-    #[test]
-    fn skips_malformed_names() {
-        let mut found = advertised();
-        for name in ["refs/heads/../../../x", "refs/heads/a b", "refs/heads/x.lock", "refs/heads/-ok"] {
-            found.refs.push(theirs(name, 5));
-        }
-        let selection = ref_options().select(&found).expect("found");
-        assert_eq!(selection.funny.len(), 3);
-        assert!(names(&selection).contains(&"refs/remotes/origin/-ok".to_owned()));
-    }
-
-    #[test]
-    fn applies_configured_refspecs_first() {
-        let parse = |text: &str| Refspec::parse(text.into());
-        let notes = parse("+refs/notes/*:refs/notes/*").expect("valid");
-        let with = RefOptions { refspecs: vec![notes], ..ref_options() };
-        let selection = with.select(&advertised()).expect("found");
-        assert_eq!(names(&selection)[0], "refs/notes/commits");
-        let missing = RefOptions { refspecs: vec![parse("refs/x:refs/y").expect("valid")], ..ref_options() };
-        assert_eq!(missing.select(&advertised()), Err(Error::NoSuchRef("refs/x".into())));
-        for text in ["main", "^refs/heads/x", "refs/a/*:refs/b", "refs/*/x:refs/*/y", "x:refs/y"] {
-            assert_eq!(parse(text), Err(Error::Refspec(text.into())));
-        }
-    }
-
-    #[test]
-    fn honours_hide_refs() {
-        let rules = ["refs/pull/", "refs/x", "!refs/pull/1"].map(BString::from);
-        for (name, hidden) in [
-            ("refs/pull/2/head", true),
-            ("refs/pull/1/head", false),
-            ("refs/x", true),
-            ("refs/xy", false),
-            ("refs/heads/a", false),
-        ] {
-            assert_eq!(is_hidden(name.into(), &rules), hidden, "{name}");
-        }
-    }
-}
+#[path = "select_tests.rs"]
+mod tests;

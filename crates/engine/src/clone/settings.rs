@@ -1,46 +1,10 @@
-//! The values that a clone writes into the new configuration, as data in Git's order, and the
-//! settings outside of any repository.
-
-use std::path::Path;
+//! The values that a clone writes into the new configuration, as data in Git's order.
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, config::Edit};
-use store::{BadSharedRepository, SharedRepository};
+use repo::keys;
 
 use super::select::{LaterTags, NewHead, RefOptions, Selection};
-
-const SHARED: &str = "core.sharedRepository";
-
-/// The configuration outside of any repository.
-pub(super) struct OuterConfig(repo::StandaloneConfig);
-
-impl OuterConfig {
-    /// Reads the configuration.
-    pub(super) fn load(options: &repo::OpenOptions) -> Result<OuterConfig, repo::Error> {
-        Ok(OuterConfig(repo::StandaloneConfig::load(options)?))
-    }
-
-    /// Reads the configuration of the repository that will be in `git_dir` and whose file is still
-    /// at `config`.
-    pub(super) fn with_file(
-        options: &repo::OpenOptions,
-        git_dir: &Path,
-        config: &Path,
-    ) -> Result<OuterConfig, repo::Error> {
-        Ok(OuterConfig(repo::StandaloneConfig::with_file(options, git_dir, config)?))
-    }
-
-    /// Returns the configured permissions. A bad value is an error only where permissions are
-    /// needed.
-    pub(super) fn shared(&self) -> Result<SharedRepository, BadSharedRepository> {
-        crate::look::shared::of(self.0.config_value(SHARED))
-    }
-}
-
-/// Returns the permissions in the new repository, with `--config` in effect.
-pub(super) fn shared(repo: &repo::Repository) -> Result<SharedRepository, BadSharedRepository> {
-    crate::look::shared::of(repo.config_value(SHARED))
-}
 
 /// A `--config` parameter that is not of the form `section.name[=value]`. The source is Git's
 /// `error: ` line.
@@ -73,27 +37,28 @@ pub(super) fn parameter(parameter: &BStr) -> Result<Edit, BadParameter> {
     Ok(Edit::Add { key: name.into(), value: value.into() })
 }
 
-/// Returns the settings of the remote and the branch. With `rebase`, pulls rebase the branch.
+/// Returns the settings of the remote and the branch. `auto_setup_rebase` is the value of
+/// `branch.autoSetupRebase`.
 pub(super) fn clone_edits(
     ref_options: &RefOptions,
     url: &BStr,
     hash: HashKind,
-    rebase: bool,
+    auto_setup_rebase: Option<&BStr>,
     selection: &Selection,
 ) -> Vec<Edit> {
-    let remote = |name: &str| [b"remote.", ref_options.remote.as_slice(), b".", name.as_bytes()].concat();
-    let mut edits = vec![set(remote("url"), url)];
+    let remote = ref_options.remote.as_slice();
+    let mut edits = vec![set(keys::remote::URL.with(remote), url)];
     if ref_options.later_tags == LaterTags::None {
-        edits.push(set(remote("tagOpt"), "--no-tags"));
+        edits.push(set(keys::remote::TAG_OPT.with(remote), "--no-tags"));
     }
     if hash != HashKind::Sha1 {
-        edits.push(set("extensions.objectformat", hash.name()));
-        edits.push(set("core.repositoryformatversion", "1"));
+        edits.push(set(keys::extensions::OBJECT_FORMAT.lower(), hash.name()));
+        edits.push(set(keys::core::REPOSITORY_FORMAT_VERSION.lower(), "1"));
     }
     if let Some(refspec) = ref_options.fetch_refspec(selection) {
-        edits.push(Edit::Add { key: remote("fetch").into(), value: refspec });
+        edits.push(Edit::Add { key: keys::remote::FETCH.with(remote), value: refspec });
         if ref_options.mirror {
-            edits.push(set(remote("mirror"), "true"));
+            edits.push(set(keys::remote::MIRROR.with(remote), "true"));
         }
     }
     let full = match &selection.head {
@@ -102,11 +67,10 @@ pub(super) fn clone_edits(
         NewHead::Tag(_) | NewHead::Detached(_) => return edits,
     };
     if let (Some(short), false) = (full.strip_prefix(b"refs/heads/"), ref_options.bare) {
-        let branch = |name: &str| [b"branch.", short, name.as_bytes()].concat();
-        edits.push(set(branch(".remote"), ref_options.remote.as_bstr()));
-        edits.push(set(branch(".merge"), full));
-        if rebase {
-            edits.push(set(branch(".rebase"), "true"));
+        edits.push(set(keys::branch::REMOTE.with(short), ref_options.remote.as_bstr()));
+        edits.push(set(keys::branch::MERGE.with(short), full));
+        if auto_setup_rebase.is_some_and(|value| value == "always" || value == "remote") {
+            edits.push(set(keys::branch::REBASE.with(short), "true"));
         }
     }
     edits
@@ -114,11 +78,11 @@ pub(super) fn clone_edits(
 
 /// Returns the settings that make the remote a promisor of the omitted objects.
 pub(super) fn partial_clone_edits(ref_options: &RefOptions, filter: &BStr) -> Vec<Edit> {
-    let remote = |name: &str| [b"remote.", ref_options.remote.as_slice(), b".", name.as_bytes()].concat();
+    let remote = ref_options.remote.as_slice();
     vec![
-        set("core.repositoryformatversion", "1"),
-        set(remote("promisor"), "true"),
-        set(remote("partialclonefilter"), filter),
+        set(keys::core::REPOSITORY_FORMAT_VERSION.lower(), "1"),
+        set(keys::remote::PROMISOR.with(remote), "true"),
+        set(keys::remote::PARTIAL_CLONE_FILTER.with(remote), filter),
     ]
 }
 

@@ -16,15 +16,18 @@ use format::config::Edit;
 use store::SharedRepository;
 use sys::{FileType, by_path};
 
+use repo::keys;
+
 use super::{
     junk::Existed,
+    marker::{self, MARKER},
     resume,
-    settings::{self, OuterConfig, set},
+    settings::{self, set},
 };
+use crate::look::shared;
 
 /// The description of the skeleton.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub(super) struct Wanted<'a> {
     pub git_dir: &'a Path,
     /// The state of the Git directory: existing and empty, or missing.
@@ -48,15 +51,14 @@ pub(super) struct Wanted<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose<'a> {
     /// A clone of this source, which the marker of the unfinished clone names. HEAD names no branch
-    /// until refs are published.
-    Clone { url: &'a BStr, extent: resume::Extent },
+    /// until refs are written.
+    Clone { url: &'a BStr, extent: marker::Extent },
     /// An empty repository, whose HEAD names this branch (full name).
     Init { branch: &'a BStr },
 }
 
 /// The template directory.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub(super) struct Template<'a> {
     pub dir: &'a Path,
     /// The path as the user gave it.
@@ -76,7 +78,7 @@ impl Template<'_> {
 pub(super) struct Made {
     pub(super) notices: Vec<Notice>,
     /// The marker, for a clone.
-    pub(super) claim: Option<resume::Claim>,
+    pub(super) claim: Option<marker::Claim>,
     /// The permissions of files created from now on, until `--config` takes effect.
     pub(super) shared: SharedRepository,
 }
@@ -124,15 +126,11 @@ fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
     move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
-/// A finding about which Git prints a message.
+/// A message of Git about the template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// `warning: templates not found in <directory>`
-    NoTemplates(PathBuf),
-    /// `warning: not copying templates from '<directory>': <why>`
-    RefusedTemplates(PathBuf, repo::FormatError),
-    /// `error: ignoring template <path>`: it is not a file, directory or link.
-    IgnoredTemplate(PathBuf),
+    Warning(String),
+    Error(String),
 }
 
 impl Wanted<'_> {
@@ -149,21 +147,21 @@ impl Wanted<'_> {
 
 /// Assembles the skeleton at `assembly`, then moves it to its path.
 pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error> {
-    let mut notices = Vec::new();
     by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
     let (claim, head, dirs): (_, _, &[&str]) = match wanted.purpose {
         Purpose::Clone { url, extent } => {
-            let claim = resume::mark(assembly, url, extent).map_err(io_error("mark", assembly))?;
-            (Some(claim), BStr::new(resume::UNPUBLISHED), &["objects"])
+            let claim = marker::mark(assembly, url, extent).map_err(io_error("mark", assembly))?;
+            (Some(claim), BStr::new(resume::UNFINISHED), &["objects"])
         }
         Purpose::Init { branch } => (None, branch, &["objects", "objects/pack", "objects/info"]),
     };
-    let version = match wanted.template {
-        Some(template) => copy_template_directory(template, assembly, wanted.shared, &mut notices)?,
-        None => 0,
+    let Copied { version, notices } = match wanted.template {
+        Some(template) => copy_template_directory(template, assembly, wanted.shared)?,
+        None => Copied::default(),
     };
     let config = assembly.join("config");
-    let shared = OuterConfig::with_file(wanted.open, wanted.git_dir, &config)?.shared()?;
+    let outside = repo::StandaloneConfig::with_file(wanted.open, wanted.git_dir, &config)?;
+    let shared = shared::of(outside.config_value(&keys::core::SHARED_REPOSITORY))?;
     shared.adjust_dir(assembly).map_err(io_error("set the mode of", assembly))?;
     for name in ["refs", "refs/heads", "refs/tags"].iter().chain(dirs) {
         make_dir(&assembly.join(name), shared)?;
@@ -178,7 +176,7 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error
     shared.adjust_dir(wanted.git_dir).map_err(io_error("set the mode of", wanted.git_dir))?;
     let mut entries = by_path::list(assembly).map_err(io_error("opendir", assembly))?;
     // The marker is moved first: it identifies the other entries if the process is killed.
-    entries.sort_by_key(|(name, _)| !resume::is_marker(name));
+    entries.sort_by_key(|(name, _)| name != MARKER);
     for (name, _) in entries {
         let place = wanted.git_dir.join(&name);
         by_path::rename(&assembly.join(&name), &place).map_err(io_error("create", &place))?;
@@ -192,37 +190,37 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error
 fn configure(wanted: &Wanted<'_>, path: &Path, version: i32, shared: SharedRepository) -> Result<(), Error> {
     let assembly = path.parent().unwrap_or(Path::new("/"));
     let locks = store::LockOptions { shared, ..store::LockOptions::default() };
-    let version = set("core.repositoryformatversion", version.to_string());
+    let version = set(keys::core::REPOSITORY_FORMAT_VERSION.lower(), version.to_string());
     if by_path::read(path).map_err(io_error("read", path))?.is_none() {
         store::config::edit(path, std::slice::from_ref(&version), &locks, wanted.fsync)?;
     }
     let mut edits = vec![
-        Edit::Unset { key: "extensions.objectformat".into() },
-        Edit::Unset { key: "extensions.refstorage".into() },
+        Edit::Unset { key: keys::extensions::OBJECT_FORMAT.lower().into() },
+        Edit::Unset { key: keys::extensions::REF_STORAGE.lower().into() },
         version,
-        set("core.filemode", if trusts_mode(path)? { "true" } else { "false" }),
-        set("core.bare", if wanted.work_tree.is_none() { "true" } else { "false" }),
+        set(keys::core::FILE_MODE.lower(), if trusts_mode(path)? { "true" } else { "false" }),
+        set(keys::core::BARE.name(), if wanted.work_tree.is_none() { "true" } else { "false" }),
     ];
     if let Some(work_tree) = wanted.work_tree {
         let outside = repo::StandaloneConfig::with_file(wanted.open, wanted.git_dir, path)?;
-        if outside.config_str("core.logAllRefUpdates").is_none() {
-            edits.push(set("core.logallrefupdates", "true"));
+        if outside.config_str(&keys::core::LOG_ALL_REF_UPDATES).is_none() {
+            edits.push(set(keys::core::LOG_ALL_REF_UPDATES.lower(), "true"));
         }
         if wanted.name_work_tree {
             let path = by_path::canonical(work_tree).map_err(io_error("resolve", work_tree))?;
-            let path = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
-            edits.push(set("core.worktree", path.as_bstr()));
+            let path = path.as_os_str().as_encoded_bytes();
+            edits.push(set(keys::core::WORKTREE.name(), path.as_bstr()));
         }
     }
     if !has_symlinks(assembly)? {
-        edits.push(set("core.symlinks", "false"));
+        edits.push(set(keys::core::SYMLINKS.name(), "false"));
     }
     if matches!(by_path::stat(&assembly.join("CoNfIg")), Ok(Some(_))) {
-        edits.push(set("core.ignorecase", "true"));
+        edits.push(set(keys::core::IGNORE_CASE.lower(), "true"));
     }
     if let Some(value) = shared.value() {
-        edits.push(set("core.sharedrepository", value));
-        edits.push(set("receive.denyNonFastforwards", "true"));
+        edits.push(set(keys::core::SHARED_REPOSITORY.lower(), value));
+        edits.push(set(keys::receive::DENY_NON_FASTFORWARDS.name(), "true"));
     }
     for parameter in wanted.config {
         edits.push(settings::parameter(parameter.as_bstr())?);
@@ -257,34 +255,37 @@ fn has_symlinks(directory: &Path) -> Result<bool, Error> {
     Ok(found.is_some_and(|stat| stat.file_type == FileType::Symlink))
 }
 
-/// Copies the template, if there is one and its format is supported. Returns its repository format
-/// version.
+/// The result of copying a template.
+#[derive(Default)]
+struct Copied {
+    /// Its repository format version.
+    version: i32,
+    notices: Vec<Notice>,
+}
+
+/// Copies the template, if there is one and its format is supported.
 fn copy_template_directory(
     template: Template<'_>,
     to: &Path,
     shared: SharedRepository,
-    notices: &mut Vec<Notice>,
-) -> Result<i32, Error> {
+) -> Result<Copied, Error> {
+    let refused = |why| Ok(Copied { version: 0, notices: vec![Notice::Warning(why)] });
     match by_path::stat_followed(template.dir) {
         Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
-        _ => {
-            notices.push(Notice::NoTemplates(template.given.to_owned()));
-            return Ok(0);
-        }
+        _ => return refused(format!("templates not found in {}", template.given.display())),
     }
     let config = template.dir.join("config");
     let format = repo::template_format(&config, &template.given(&config), template.voice)?;
     if let Some(why) = format.refusal {
-        notices.push(Notice::RefusedTemplates(template.given.to_owned(), why));
-        return Ok(0);
+        return refused(format!("not copying templates from '{}': {why}", template.given.display()));
     }
-    let mut ignored = Vec::new();
-    copy_template(template.dir, to, shared, &mut ignored).map_err(|error| match error {
+    let ignored = copy_template(template.dir, to, shared).map_err(|error| match error {
         Error::Template { from, to, source } => Error::Template { from: template.given(&from), to, source },
         other => other,
     })?;
-    notices.extend(ignored.iter().map(|path| Notice::IgnoredTemplate(template.given(path))));
-    Ok(format.version)
+    let notice = |path| Notice::Error(format!("ignoring template {}", template.given(path).display()));
+    let notices = ignored.iter().map(|path| notice(path)).collect();
+    Ok(Copied { version: format.version, notices })
 }
 
 /// Writes HEAD, which names `branch`. It replaces the template's HEAD, which a clone cannot use.
@@ -300,13 +301,9 @@ fn write_head(path: &Path, branch: &BStr, shared: SharedRepository) -> Result<()
 }
 
 /// Copies entries of `from` that `to` lacks. Skips names that begin with a dot, and copies links as
-/// links. Special files go into `ignored`.
-fn copy_template(
-    from: &Path,
-    to: &Path,
-    shared: SharedRepository,
-    ignored: &mut Vec<PathBuf>,
-) -> Result<(), Error> {
+/// links. Returns the special files, which are not copied.
+fn copy_template(from: &Path, to: &Path, shared: SharedRepository) -> Result<Vec<PathBuf>, Error> {
+    let mut ignored = Vec::new();
     make_dir(to, shared)?;
     for (name, file_type) in by_path::list(from).map_err(io_error("opendir", from))? {
         if name.as_encoded_bytes().starts_with(b".") {
@@ -316,7 +313,7 @@ fn copy_template(
         let exists = by_path::stat(&target).map_err(io_error("stat", &target))?.is_some();
         let failed = |error| Error::Template { from: source.clone(), to: target.clone(), source: error };
         match file_type {
-            FileType::Directory => copy_template(&source, &target, shared, ignored)?,
+            FileType::Directory => ignored.extend(copy_template(&source, &target, shared)?),
             _ if exists => {}
             FileType::Symlink => {
                 if let Some(link) = by_path::read_link(&source).map_err(failed)? {
@@ -327,7 +324,7 @@ fn copy_template(
             FileType::Other => ignored.push(source),
         }
     }
-    Ok(())
+    Ok(ignored)
 }
 
 fn copy_file(from: &Path, to: &Path, shared: SharedRepository) -> io::Result<()> {

@@ -70,9 +70,10 @@ pub(super) fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
     if let Some(kind) = local(name, cwd)? {
         return Ok(Source { kind, url: absolute(name, cwd) });
     }
-    match name.contains(&b':') {
-        true => Ok(Source { kind: Kind::Server, url: name.into() }),
-        false => Err(Error::Missing(name.into())),
+    if name.contains(&b':') {
+        Ok(Source { kind: Kind::Server, url: name.into() })
+    } else {
+        Err(Error::Missing(name.into()))
     }
 }
 
@@ -81,7 +82,7 @@ pub(super) fn absolute(name: &BStr, cwd: &Path) -> BString {
     if name.starts_with(b"/") {
         return name.into();
     }
-    let cwd = std::os::unix::ffi::OsStrExt::as_bytes(cwd.as_os_str());
+    let cwd = cwd.as_os_str().as_encoded_bytes();
     let slash: &[u8] = if cwd.ends_with(b"/") { b"" } else { b"/" };
     [cwd, slash, name].concat().into()
 }
@@ -118,10 +119,7 @@ pub(super) fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
     let target = target.trim_end_with(|c| c == '\n' || c == '\r');
     let parent = path.parent().unwrap_or(Path::new("/"));
     let git_dir = UserPath::new(target).resolve(parent).map_err(|_| invalid())?;
-    match is_git_directory(&git_dir) {
-        true => Ok(Some(git_dir)),
-        false => Err(invalid()),
-    }
+    if is_git_directory(&git_dir) { Ok(Some(git_dir)) } else { Err(invalid()) }
 }
 
 /// Returns true if a directory looks like a repository: it has a valid HEAD, objects and refs.

@@ -81,10 +81,7 @@ fn date(lines: &[u8]) -> Option<u64> {
         digits => (false, digits),
     };
     let digits = &digits[..digits.iter().take_while(|byte| byte.is_ascii_digit()).count()];
-    let number = match digits.is_empty() {
-        true => 0,
-        false => digits.to_str().ok()?.parse().unwrap_or(u64::MAX),
-    };
+    let number = if digits.is_empty() { 0 } else { digits.to_str().ok()?.parse().unwrap_or(u64::MAX) };
     Some(if is_negative { number.wrapping_neg() } else { number })
 }
 

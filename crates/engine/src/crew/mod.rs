@@ -112,7 +112,8 @@ const READING_LIMIT: usize = 64;
 /// its locks and its journal.
 const WRITING_LIMIT: usize = 8;
 /// The fixed number of workers in strict order. More of them request the blocks of one read-ahead
-/// window out of order, which ends the read-ahead: see docs/design/status.md, "The scan".
+/// window out of order, which ends the read-ahead: see docs/design/scan.md, "A cold disk that
+/// serves one read at a time".
 const IN_ORDER: usize = 2;
 /// Workers per core on a disk that responds nearly as fast as the core sends requests, or that
 /// serves many requests at once. More workers would request parts of the same block.

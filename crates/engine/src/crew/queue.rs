@@ -44,9 +44,12 @@ impl Queue {
             total
         }));
         let units = before.len() - 1;
-        let bound = |worker: usize| match worker < workers {
-            true => before.partition_point(|&weight| weight * workers < total * worker),
-            false => units,
+        let bound = |worker: usize| {
+            if worker < workers {
+                before.partition_point(|&weight| weight * workers < total * worker)
+            } else {
+                units
+            }
         };
         let ranges = (0..limit).map(|worker| Mutex::new(bound(worker)..bound(worker + 1))).collect();
         let weight = |unit: &usize| before[unit + 1] - before[*unit];

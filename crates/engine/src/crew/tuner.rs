@@ -132,9 +132,10 @@ impl Tuner {
             DiskKind::Unknown | DiskKind::RemoteRead => (WINDOW, GAIN, FIRST_PAUSE),
             DiskKind::LocalRead | DiskKind::LocalWrite => (LONG_WINDOW, CLEAR_GAIN, LONG_FIRST_PAUSE),
         };
-        let state = match large {
-            true => State::Settled { until: now + first_pause, next: Direction::Down },
-            false => State::Working,
+        let state = if large {
+            State::Settled { until: now + first_pause, next: Direction::Down }
+        } else {
+            State::Working
         };
         Tuner {
             cores: cores.min(limit),

@@ -91,9 +91,10 @@ pub fn find(
 
 /// Returns true if a line matches. Like Git, it adds a missing line end.
 fn is_match(line: &[u8], regex: &Regex) -> bool {
-    match line.ends_with(b"\n") {
-        true => regex.find(line, true).is_some(),
-        false => regex.find(&[line, b"\n"].concat(), true).is_some(),
+    if line.ends_with(b"\n") {
+        regex.find(line, true).is_some()
+    } else {
+        regex.find(&[line, b"\n"].concat(), true).is_some()
     }
 }
 
@@ -126,9 +127,10 @@ fn evaluate_files(
     let Some(directory) = pairs.iter().position(differs_as_one) else {
         return evaluate(repo, pairs, kind, differ, haystack);
     };
-    let mut found = match haystack.any_selects_all {
-        true => evaluate(repo, &pairs[..directory], kind, differ, haystack)?,
-        false => Found::default(),
+    let mut found = if haystack.any_selects_all {
+        evaluate(repo, &pairs[..directory], kind, differ, haystack)?
+    } else {
+        Found::default()
     };
     if !found.pairs.contains(&true) {
         return Err(repo::Error::new(String::from("unable to read files to diff")).into());
@@ -164,9 +166,10 @@ fn evaluate(
         positions.push(at);
     }
     let mut found = Found { pairs: vec![false; pairs.len()], messages: Vec::new() };
-    let contents = match haystack.warns {
-        true => Contents::with_warnings(repo, haystack.worktree),
-        false => Contents::new(repo, Some(haystack.worktree)),
+    let contents = if haystack.warns {
+        Contents::with_warnings(repo, haystack.worktree)
+    } else {
+        Contents::new(repo, Some(haystack.worktree))
     };
     let mut is_enough = false;
     for (at, (is_one, warnings)) in positions.into_iter().zip(contents.evaluate(&both, kind, differ)?) {

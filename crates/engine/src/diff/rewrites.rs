@@ -70,10 +70,8 @@ pub fn split(
             files.push((at, [File::new(at, pair, old), File::new(at, pair, new)]));
         }
     }
-    let contents = match warns {
-        true => Contents::with_warnings(repo, worktree),
-        false => Contents::new(repo, Some(worktree)),
-    };
+    let contents =
+        if warns { Contents::with_warnings(repo, worktree) } else { Contents::new(repo, Some(worktree)) };
     contents.measure(&mut files.iter_mut().flat_map(|(_, sides)| sides).collect::<Vec<_>>())?;
     // Git reads a worktree file before it compares sizes.
     let must_be_read = |old: Option<u64>, new: Option<u64>| warns && (old.is_none() || new.is_none());

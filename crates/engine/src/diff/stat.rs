@@ -5,6 +5,7 @@ use format::Mode;
 use repo::{
     Repository,
     attributes::{Attributes, Source, Value},
+    keys,
     objects::Reader,
 };
 
@@ -140,8 +141,8 @@ impl<'a> Counter<'a> {
 
 /// Returns true if a diff driver does not affect these counts.
 fn is_plain(repo: &Repository, driver: &BStr) -> bool {
-    let is_set = |key: &str| repo.config_str(&format!("diff.{driver}.{key}")).is_some();
-    !is_set("binary") && !is_set("algorithm")
+    repo.config_str(&keys::diff::DRIVER_BINARY.of(driver)).is_none()
+        && repo.config_str(&keys::diff::DRIVER_ALGORITHM.of(driver)).is_none()
 }
 
 fn read(

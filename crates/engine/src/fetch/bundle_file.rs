@@ -13,8 +13,8 @@ use format::{
 use repo::{
     Repository,
     fsck::{Line, Rules},
-    indexing::Meter,
     objects::Objects,
+    pack_indexing::Meter,
     wire::{Advertisement, RemoteRef},
 };
 use sys::by_path;
@@ -23,7 +23,7 @@ use super::{
     Context, Event,
     connected::{self, Connected},
 };
-use crate::indexing::incoming::{self, Keeping, Purpose, Settings, StoreOptions};
+use crate::pack_indexing::incoming::{self, Keeping, Purpose, Settings, StoreOptions};
 
 /// An open bundle whose header was parsed.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct Receiving {
 impl Receiving {
     pub(crate) fn load(repo: &Repository) -> Result<Receiving, repo::Error> {
         let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
-        let (rules, warnings) = Rules::of_fetch(repo)?;
+        let (rules, warnings) = repo.fetch_rules()?;
         Ok(Receiving { settings, rules, warnings })
     }
 }
@@ -109,9 +109,10 @@ impl BundleFile {
             return Ok(Prerequisites::Missing(missing));
         }
         let options = connected::Options { workers: context.workers, interrupt: context.interrupt };
-        match needed.is_empty() || connected::check(context.repo, needed, options)? == Connected::Complete {
-            true => Ok(Prerequisites::Complete),
-            false => Ok(Prerequisites::Unconnected),
+        if needed.is_empty() || connected::check(context.repo, needed, options)? == Connected::Complete {
+            Ok(Prerequisites::Complete)
+        } else {
+            Ok(Prerequisites::Unconnected)
         }
     }
 

@@ -32,9 +32,10 @@ impl FetchHead {
     /// Returns the `FETCH_HEAD` of a repository. Does not create the file.
     pub fn of(repo: &Repository, shared: store::SharedRepository) -> FetchHead {
         let path = repo.git_dir().join("FETCH_HEAD");
-        let display = match repo.git_dir() == repo.common_dir() {
-            true => repo.display_common_file("FETCH_HEAD"),
-            false => path.clone(),
+        let display = if repo.git_dir() == repo.common_dir() {
+            repo.display_common_file("FETCH_HEAD")
+        } else {
+            path.clone()
         };
         FetchHead { path, display, shared }
     }

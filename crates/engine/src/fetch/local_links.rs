@@ -13,8 +13,8 @@ use std::{
 use format::{Kind, Mode, ObjectId, tree::TreeEntries};
 use repo::{
     Repository,
-    indexing::{Observer, WholePack},
     objects::Objects,
+    pack_indexing::{Observer, WholePack},
     tag_target,
 };
 
@@ -75,10 +75,7 @@ impl Links {
                 keep(std::mem::replace(&mut pack, WholePack::new(level)).finish(repo.hash()))?;
             }
         }
-        match pack.is_empty() {
-            true => Ok(()),
-            false => keep(pack.finish(repo.hash())),
-        }
+        if pack.is_empty() { Ok(()) } else { keep(pack.finish(repo.hash())) }
     }
 
     /// Returns the linked objects that exist locally, but not in a promisor pack.

@@ -34,7 +34,7 @@ use bstr::{BStr, BString};
 use format::ObjectId;
 use repo::{
     Repository,
-    indexing::Meter,
+    pack_indexing::Meter,
     wire::{ConnectOptions, Limits},
 };
 use store::refs::Stage;
@@ -42,6 +42,7 @@ use store::refs::Stage;
 pub use negotiate_only::negotiate_only;
 pub use promised::promised;
 pub use run::run;
+pub(crate) use transfer::promised_refs;
 pub use transfer::shown_url;
 
 use self::{map::Mapping, refspec::Refspec, update::Update};
@@ -214,7 +215,7 @@ pub enum Error {
     #[error(transparent)]
     Objects(#[from] repo::objects::Error),
     #[error(transparent)]
-    StorePack(#[from] crate::indexing::incoming::Error),
+    StorePack(#[from] crate::pack_indexing::incoming::Error),
     #[error(transparent)]
     Shallow(#[from] shallow::Error),
     #[error(transparent)]
@@ -227,7 +228,7 @@ pub enum Error {
     NoObject(ObjectId),
     /// A local object could not be copied into a promisor pack.
     #[error("could not pack {0}: {1}")]
-    Local(ObjectId, repo::indexing::Error),
+    Local(ObjectId, repo::pack_indexing::Error),
     /// The requested objects that the server does not advertise. The message has a line for each of
     /// them.
     #[error("{}", unadvertised(.0))]

@@ -181,9 +181,10 @@ impl Refspec {
     /// Returns the name of the remote ref that maps to a local ref, if the destination matches.
     pub fn map_back(&self, local: &BStr) -> Option<BString> {
         let target = self.target()?;
-        match self.is_pattern {
-            true => replace_star(target, self.source.as_bstr(), local),
-            false => (target == local).then(|| self.source.clone()),
+        if self.is_pattern {
+            replace_star(target, self.source.as_bstr(), local)
+        } else {
+            (target == local).then(|| self.source.clone())
         }
     }
 

@@ -3,7 +3,11 @@
 //! Source: git-config(1), `remote.<name>.*`, `branch.<name>.*`; git-fetch(1), "REMOTES".
 
 use bstr::{BStr, BString, ByteSlice};
-use repo::{Repository, wire::ConnectOptions};
+use repo::{
+    Repository,
+    keys::{self, Key},
+    wire::ConnectOptions,
+};
 
 use super::refspec::{self, Refspec};
 
@@ -73,16 +77,13 @@ pub enum Error {
 impl Remote {
     /// Reads the remote of this name. A name that is not configured is a URL.
     pub fn load(repo: &Repository, name: &BStr) -> Result<Remote, Error> {
-        let key = |suffix: &str| format!("remote.{name}.{suffix}");
         let is_name = is_remote_name(name);
-        let all = |suffix: &str| if is_name { repo.config_all(&key(suffix)) } else { Vec::new() };
-        let flag = |suffix: &str| match is_name {
-            true => repo.config_bool(&key(suffix)),
-            false => Ok(None),
-        };
+        let all =
+            |key: Key<Option<BString>>| if is_name { repo.config_all(&key.of(name)) } else { Vec::new() };
+        let flag = |key: Key<Option<bool>>| if is_name { repo.config(&key.of(name)) } else { Ok(None) };
         // An empty value resets the list.
-        let list = |suffix: &str| {
-            all(suffix).into_iter().fold(Vec::new(), |mut list, value| {
+        let list = |key| {
+            all(key).into_iter().fold(Vec::new(), |mut list, value| {
                 if value.is_empty() {
                     list.clear()
                 } else {
@@ -91,32 +92,36 @@ impl Remote {
                 list
             })
         };
-        let mut urls = list("url");
+        let mut urls = list(keys::remote::URL);
         let is_configured = is_name && repo.remotes().iter().any(|remote| *remote == name);
         if urls.is_empty() {
             urls.push(name.to_owned());
         }
-        let refspecs = all("fetch");
+        let refspecs = all(keys::remote::FETCH);
         let parse = |text: &BString| Refspec::parse(text.as_bstr(), repo.hash());
-        let tags = all("tagOpt").into_iter().fold(TagOption::Follow, |before, value| match &value[..] {
-            b"--no-tags" => TagOption::None,
-            b"--tags" => TagOption::All,
-            _ => before,
-        });
-        let last = |suffix: &str| all(suffix).pop();
+        let tags = all(keys::remote::TAG_OPT).into_iter().fold(
+            TagOption::Follow,
+            |before, value| match &value[..] {
+                b"--no-tags" => TagOption::None,
+                b"--tags" => TagOption::All,
+                _ => before,
+            },
+        );
         Ok(Remote {
             name: name.to_owned(),
             urls,
             is_configured,
             refspecs: refspecs.iter().map(parse).collect::<Result<_, _>>()?,
             tags,
-            prune: flag("prune")?,
-            prune_tags: flag("pruneTags")?,
-            upload_pack: all("uploadpack").into_iter().next(),
-            server_options: list("serverOption"),
-            negotiation_restrict: list("negotiationRestrict"),
-            negotiation_include: list("negotiationInclude"),
-            follow_head: last("followRemoteHEAD").map_or(FollowHead::Create, |value| follow(value.as_bstr())),
+            prune: flag(keys::remote::PRUNE)?,
+            prune_tags: flag(keys::remote::PRUNE_TAGS)?,
+            upload_pack: all(keys::remote::UPLOADPACK).into_iter().next(),
+            server_options: list(keys::remote::SERVER_OPTION),
+            negotiation_restrict: list(keys::remote::NEGOTIATION_RESTRICT),
+            negotiation_include: list(keys::remote::NEGOTIATION_INCLUDE),
+            follow_head: all(keys::remote::FOLLOW_REMOTE_HEAD)
+                .pop()
+                .map_or(FollowHead::Create, |value| follow(value.as_bstr())),
         })
     }
 
@@ -138,7 +143,7 @@ impl Remote {
         let head = repo.head()?;
         let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/"));
         let configured =
-            branch.and_then(|branch| repo.config_str(&format!("branch.{}.remote", branch.as_bstr())));
+            branch.and_then(|branch| repo.config_str(&keys::branch::REMOTE.of(branch.as_bstr())));
         Ok(configured.unwrap_or_else(|| match repo.remotes().as_slice() {
             [only] => only.clone(),
             _ => "origin".into(),
@@ -180,8 +185,8 @@ impl Upstream {
         let Some(branch) = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/")) else {
             return Ok(None);
         };
-        let merge = repo.config_all(&format!("branch.{}.merge", branch.as_bstr()));
-        let remote = repo.config_str(&format!("branch.{}.remote", branch.as_bstr()));
+        let merge = repo.config_all(&keys::branch::MERGE.of(branch.as_bstr()));
+        let remote = repo.config_str(&keys::branch::REMOTE.of(branch.as_bstr()));
         Ok(remote.filter(|_| !merge.is_empty()).map(|remote| Upstream { remote, merge }))
     }
 }

@@ -16,13 +16,13 @@ use format::ObjectId;
 use repo::{
     Repository,
     fsck::{Line, Rules},
-    indexing::{Meter, Observer},
+    pack_indexing::{Meter, Observer},
     wire::{Advertisement, Client, Connection, Feature, HelperRequest, Limits, Request, url::Url},
 };
 
 use sys::by_path;
 
-use crate::indexing::incoming::{self, Keeping, Purpose, Settings, StoreOptions, Stored};
+use crate::pack_indexing::incoming::{self, Keeping, Purpose, Settings, StoreOptions, Stored};
 
 use super::{
     Context, Error, Event, Options,
@@ -92,10 +92,8 @@ impl<'a> Transfer<'a> {
             return Ok(bundle.advertisement());
         }
         let connection = self.connection()?;
-        let theirs = match prefixes.is_empty() {
-            true => Advertisement::default(),
-            false => connection.list_refs(prefixes)?,
-        };
+        let theirs =
+            if prefixes.is_empty() { Advertisement::default() } else { connection.list_refs(prefixes)? };
         self.theirs = theirs.refs.iter().map(|theirs| theirs.oid).collect();
         Ok(theirs)
     }
@@ -225,14 +223,12 @@ impl<'a> Transfer<'a> {
         }
         let texts = |text: &[u8]| events(Event::Remote(text));
         let objects = repo.stored_objects();
-        let (want_refs, wants) = match connection.has(Feature::RefInWant) {
-            true => by_name(refs, wants),
-            false => (Vec::new(), wants.to_vec()),
+        let (want_refs, wants) = if connection.has(Feature::RefInWant) {
+            by_name(refs, wants)
+        } else {
+            (Vec::new(), wants.to_vec())
         };
-        let algorithm = match self.options.refetch {
-            true => Algorithm::Noop,
-            false => Algorithm::load(repo)?,
-        };
+        let algorithm = if self.options.refetch { Algorithm::Noop } else { Algorithm::load(repo)? };
         let tips = Tips {
             theirs: &self.theirs,
             given: self.options.negotiation_tips.as_deref(),
@@ -273,12 +269,9 @@ impl<'a> Transfer<'a> {
         let promisor = self.promisor_content(refs);
         let observer = promisor.as_ref().map(|_| &links as &dyn Observer);
         let is_promised = promisor.is_some();
-        let stored = self.store_pack(repo, &mut stream, promisor, observer).map_err(|error| match aborted
-            .load(Ordering::Relaxed)
-        {
-            true => Error::Aborted,
-            false => error,
-        })?;
+        let stored = self
+            .store_pack(repo, &mut stream, promisor, observer)
+            .map_err(|error| if aborted.load(Ordering::Relaxed) { Error::Aborted } else { error })?;
         events(Event::Received);
         stream.into_inner().finish()?;
         done.has_new_objects |= stored != Stored::Nothing;
@@ -350,10 +343,7 @@ impl<'a> Transfer<'a> {
     fn promisor_content(&self, refs: &[Mapping]) -> Option<Vec<u8>> {
         self.options.limits.filter.as_ref()?;
         let sought = sought(refs).into_iter();
-        let mut sought: Vec<_> = sought.map(|mapping| (&mapping.name, mapping.oid)).collect();
-        sought.sort_by_key(|(name, _)| *name);
-        sought.dedup_by_key(|(name, _)| *name);
-        Some(sought.iter().flat_map(|(name, oid)| format!("{oid} {name}\n").into_bytes()).collect())
+        Some(promised_refs(sought.map(|mapping| (&mapping.name, mapping.oid)).collect()))
     }
 
     /// Makes local objects promised that are reachable from promised objects.
@@ -391,12 +381,13 @@ impl<'a> Transfer<'a> {
     ) -> Result<Stored, Error> {
         let Context { interrupt, meter, fsync, locks, .. } = self.context;
         let settings = &Settings::load(repo, Purpose::Fetch)?;
-        let settings = match self.options.keep {
-            true => &Settings { keeping: Keeping::Packed, ..settings.clone() },
-            false => settings,
+        let settings = if self.options.keep {
+            &Settings { keeping: Keeping::Packed, ..settings.clone() }
+        } else {
+            settings
         };
         let events = self.context.events;
-        let (rules, warnings) = Rules::of_fetch(repo)?;
+        let (rules, warnings) = repo.fetch_rules()?;
         // For promised objects, Git ignores the configured severities of fsck messages.
         let rules = rules.map(|rules| if promisor.is_some() { Rules::strict(repo.hash()) } else { rules });
         warnings.iter().for_each(|warning| events(Event::Warning(warning.as_bstr())));
@@ -457,6 +448,13 @@ impl<'a> Transfer<'a> {
 fn sought(refs: &[Mapping]) -> Vec<&Mapping> {
     let changed: Vec<&Mapping> = refs.iter().filter(|mapping| mapping.is_new()).collect();
     if changed.is_empty() { refs.iter().collect() } else { changed }
+}
+
+/// Returns the content of a `.promisor` file for these refs.
+pub(crate) fn promised_refs(mut refs: Vec<(&BString, ObjectId)>) -> Vec<u8> {
+    refs.sort_by_key(|(name, _)| *name);
+    refs.dedup_by_key(|(name, _)| *name);
+    refs.iter().flat_map(|(name, oid)| format!("{oid} {name}\n").into_bytes()).collect()
 }
 
 /// Splits `wants` into ref names, and objects that the user requested by name. For a ref that moves

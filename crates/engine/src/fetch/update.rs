@@ -1,7 +1,7 @@
 //! Decides the update of each local ref, and makes the updates in one transaction.
 //!
 //! Order: [`decide`] decides each update, and changes nothing. The caller collects the edits in a
-//! [`store::refs::Transaction`]. If the transaction rejects an edit, its update is reported as
+//! [`store::refs::RefTransaction`]. If the transaction rejects an edit, its update is reported as
 //! failed.
 
 use std::collections::HashMap;
@@ -143,22 +143,24 @@ pub fn decide(
     let after = commit(new)?;
     let is_branch = local.name.starts_with(b"refs/heads/");
     let is_wrong = is_branch && after != Some(new) && !policy.dry_run;
-    let sets = |flag, summary, reason, (action, old): (&str, Old)| match is_wrong {
-        true => Decision {
-            update: line(Flag::Rejected, summary, Some(FAILED)),
-            edit: None,
-            error: Some(format!("trying to write non-commit object {new} to branch '{}'", local.name)),
-        },
-        false => {
+    let sets = |flag, summary, reason, (action, old): (&str, Old)| {
+        if is_wrong {
+            Decision {
+                update: line(Flag::Rejected, summary, Some(FAILED)),
+                edit: None,
+                error: Some(format!("trying to write non-commit object {new} to branch '{}'", local.name)),
+            }
+        } else {
             let message = format!("{}: {action}", policy.action);
             let edit = Edit { old, ..Edit::set(local.name.as_bstr(), new, message.as_str().into()) };
             Decision { update: line(flag, summary, reason), edit: Some(edit), error: None }
         }
     };
     if local.old.is_some() && local.name.starts_with(b"refs/tags/") {
-        return Ok(match forced {
-            true => sets(Flag::Tag, "[tag update]".into(), None, ("updating tag", Old::Any)),
-            false => stays(Flag::Rejected, "[rejected]", Some("would clobber existing tag")),
+        return Ok(if forced {
+            sets(Flag::Tag, "[tag update]".into(), None, ("updating tag", Old::Any))
+        } else {
+            stays(Flag::Rejected, "[rejected]", Some("would clobber existing tag"))
         });
     }
     let before = match local.old {
@@ -179,11 +181,10 @@ pub fn decide(
     if !policy.checks_forced || repo.ahead_behind(before, after)?.0 == 0 {
         return Ok(sets(Flag::FastForward, range("..")?, None, ("fast-forward", Old::Id(old))));
     }
-    Ok(match forced {
-        true => {
-            let reason = Some("forced update");
-            sets(Flag::Forced, range("...")?, reason, ("forced-update", Old::Id(old)))
-        }
-        false => stays(Flag::Rejected, "[rejected]", Some("non-fast-forward")),
+    Ok(if forced {
+        let reason = Some("forced update");
+        sets(Flag::Forced, range("...")?, reason, ("forced-update", Old::Id(old)))
+    } else {
+        stays(Flag::Rejected, "[rejected]", Some("non-fast-forward"))
     })
 }

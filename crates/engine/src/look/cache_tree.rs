@@ -143,9 +143,10 @@ impl<R: Rules> Builder<'_, R> {
                 if refused.is_none() {
                     refused = self.rules.check(entry.mode, &entry.oid, path, entry.flags).err();
                 }
-                match entry.flags.contains(Flags::INTENT_TO_ADD) {
-                    true => is_whole = false,
-                    false => push_entry(&mut content, entry.mode.bits(), rest, &entry.oid),
+                if entry.flags.contains(Flags::INTENT_TO_ADD) {
+                    is_whole = false
+                } else {
+                    push_entry(&mut content, entry.mode.bits(), rest, &entry.oid)
                 }
                 at += 1;
                 continue;
@@ -172,9 +173,10 @@ impl<R: Rules> Builder<'_, R> {
         }
         let mut tree = name_of(self.index.hash, &content).filter(|_| has_all);
         if let Some(oid) = &tree {
-            let directory = match range.is_empty() {
-                true => BStr::new(""),
-                false => self.index.path_at(range.start)[..prefix.saturating_sub(1)].as_bstr(),
+            let directory = if range.is_empty() {
+                BStr::new("")
+            } else {
+                self.index.path_at(range.start)[..prefix.saturating_sub(1)].as_bstr()
             };
             if !self.rules.make(directory, oid, &content)? {
                 tree = None;

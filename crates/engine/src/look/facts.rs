@@ -136,10 +136,9 @@ pub(crate) fn probe(
         }
     }
     let mut groups = groups(queries, index);
-    groups.sort_by_cached_key(|group| match group.dir.is_empty() {
-        true => 0,
-        false => 1 + group.dir.find_iter("/").count(),
-    });
+    groups.sort_by_cached_key(
+        |group| if group.dir.is_empty() { 0 } else { 1 + group.dir.find_iter("/").count() },
+    );
     let known: RwLock<HashMap<BString, DirectoryState>> = RwLock::default();
     let found = crew::map(
         "examine",

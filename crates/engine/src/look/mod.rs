@@ -17,6 +17,7 @@ pub mod shared;
 pub mod sparse;
 pub mod stat;
 pub mod submodules;
+pub mod tree_cache;
 pub(crate) mod tree_limits;
 pub(crate) mod trees;
 pub mod unlinked;
@@ -25,10 +26,10 @@ pub mod untracked;
 pub use error::LookError;
 pub(crate) use error::copy_error;
 use format::path::Protect;
+use repo::keys;
 
 /// Returns the additional paths that the configuration forbids in an index (`core.protectHFS`,
 /// `core.protectNTFS`).
 pub(crate) fn protect(repo: &repo::Repository) -> Result<Protect, repo::Error> {
-    let is = |key: &str, default: bool| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
-    Ok(Protect { hfs: is("core.protectHFS", false)?, ntfs: is("core.protectNTFS", true)? })
+    Ok(Protect { hfs: repo.config(&keys::core::PROTECT_HFS)?, ntfs: repo.config(&keys::core::PROTECT_NTFS)? })
 }

@@ -79,10 +79,7 @@ impl Changes {
     pub fn parse(said: &[u8]) -> Changes {
         let paths: Vec<BString> =
             said.split_str("\0").filter(|path| !path.is_empty()).map(BString::from).collect();
-        match paths.iter().any(|path| path.starts_with(b"/")) {
-            true => Changes::Unknown,
-            false => Changes::To(paths),
-        }
+        if paths.iter().any(|path| path.starts_with(b"/")) { Changes::Unknown } else { Changes::To(paths) }
     }
 }
 
@@ -175,10 +172,7 @@ fn invalidate_path(index: &mut Index, path: &BStr) {
     let (dir, name) = path.rsplit_once_str("/").unwrap_or((b"", path));
     if name.eq_ignore_ascii_case(b".gitignore") {
         // The ignore rules changed: everything below may be classified differently.
-        match dir.is_empty() {
-            true => untracked.invalidate_all(),
-            false => untracked.invalidate_on_disk(dir.as_bstr()),
-        }
+        if dir.is_empty() { untracked.invalidate_all() } else { untracked.invalidate_on_disk(dir.as_bstr()) }
     }
 }
 

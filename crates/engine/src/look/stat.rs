@@ -4,6 +4,7 @@ use format::{
     Mode, ObjectId,
     index::{Entry, Flags, Index, Stat},
 };
+use repo::keys;
 use sys::FileType;
 
 /// Reduces the fields that the index stores to 32 bits. A size that is a non-zero multiple of 4 GiB
@@ -93,13 +94,14 @@ pub enum Match {
 impl StatRules {
     /// Reads the rules from a repository's configuration.
     pub fn of(repo: &repo::Repository) -> Result<Self, repo::Error> {
-        let minimal =
-            repo.config_str("core.checkStat").is_some_and(|value| value.eq_ignore_ascii_case(b"minimal"));
+        let minimal = repo
+            .config_str(&keys::core::CHECK_STAT)
+            .is_some_and(|value| value.eq_ignore_ascii_case(b"minimal"));
         Ok(StatRules {
-            trust_ctime: repo.config_bool("core.trustctime")?.unwrap_or(true),
+            trust_ctime: repo.config(&keys::core::TRUSTCTIME)?,
             check_stat: !minimal,
-            file_mode: repo.config_bool("core.fileMode")?.unwrap_or(true),
-            symlinks: repo.config_bool("core.symlinks")?.unwrap_or(true),
+            file_mode: repo.config(&keys::core::FILE_MODE)?,
+            symlinks: repo.config(&keys::core::SYMLINKS)?,
         })
     }
 

@@ -12,7 +12,7 @@ use format::{
     index::{Entry, Flags, Index, Stage},
 };
 use repo::{
-    Repository,
+    Repository, keys,
     submodule::{Ignore, Modules},
 };
 use sys::by_path;
@@ -64,7 +64,7 @@ pub(crate) struct Submodules<'a> {
 impl<'a> Submodules<'a> {
     /// Reads `diff.ignoreSubmodules`; without it, `default` applies.
     pub(crate) fn new(repo: &'a Repository, default: Ignore) -> Result<Self, LookError> {
-        let ignore = match repo.config_str("diff.ignoreSubmodules") {
+        let ignore = match repo.config_str(&keys::diff::IGNORE_SUBMODULES) {
             Some(value) => parse_ignore(value.as_bstr())?,
             None => default,
         };
@@ -95,7 +95,7 @@ impl<'a> Submodules<'a> {
             return Ok(self.ignore);
         };
         let name = module.name.to_str_lossy();
-        match self.repo.config_str(&format!("submodule.{name}.ignore")) {
+        match self.repo.config_str(&keys::submodule::ONE_IGNORE.of(name)) {
             Some(value) => parse_ignore(value.as_bstr()),
             None => Ok(module.ignore.unwrap_or(self.ignore)),
         }

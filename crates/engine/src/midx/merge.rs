@@ -92,9 +92,12 @@ impl<'p> Merged<'p> {
         let total: u64 = sources.iter().map(|source| u64::from(count(source))).sum();
         let threads = if total < FEW { 1 } else { sys::cores().max(1) };
         let buckets: Vec<u8> = (0..=u8::MAX).collect();
-        let merge = |(): &mut (), &byte: &u8| match interrupt.load(Ordering::Relaxed) {
-            true => Err(Error::Interrupted),
-            false => bucket(packs, &sources, byte),
+        let merge = |(): &mut (), &byte: &u8| {
+            if interrupt.load(Ordering::Relaxed) {
+                Err(Error::Interrupted)
+            } else {
+                bucket(packs, &sources, byte)
+            }
         };
         let parts = parallel::map(&buckets, &mut vec![(); threads], merge)?;
         let rows = parts.concat();

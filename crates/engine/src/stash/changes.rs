@@ -157,9 +157,10 @@ pub fn check_index(index: &Index) -> Result<(), Error> {
     if index.sparse || index.has_any(Flags::SKIP_WORKTREE) {
         return Err(Error::Unsupported("sparse worktrees"));
     }
-    match index.has_any(Flags::INTENT_TO_ADD | Flags::ASSUME_VALID) {
-        true => Err(Error::Unsupported("entries that are intended to be added or assumed unchanged")),
-        false => Ok(()),
+    if index.has_any(Flags::INTENT_TO_ADD | Flags::ASSUME_VALID) {
+        Err(Error::Unsupported("entries that are intended to be added or assumed unchanged"))
+    } else {
+        Ok(())
     }
 }
 
@@ -199,14 +200,13 @@ impl Finder<'_> {
     /// Returns the state of a file that status found to be clean.
     fn as_indexed(&self, path: &BStr, stat: Stat) -> Result<File, Error> {
         let entry = self.index.entries_in(self.index.range_of(path)).next();
-        match entry.is_some_and(|entry| entry.stat == index_stat(&stat)) {
-            true => Ok(File::AsIndexed(stat)),
-            false => {
-                // The stat data differ, because the file was only compared by content or has
-                // changed since. It is stored again.
-                let mode = self.rules.mode(entry.map(|entry| entry.mode), &stat);
-                Ok(File::Other(stat, mode))
-            }
+        if entry.is_some_and(|entry| entry.stat == index_stat(&stat)) {
+            Ok(File::AsIndexed(stat))
+        } else {
+            // The stat data differ, because the file was only compared by content or has
+            // changed since. It is stored again.
+            let mode = self.rules.mode(entry.map(|entry| entry.mode), &stat);
+            Ok(File::Other(stat, mode))
         }
     }
 

@@ -7,7 +7,7 @@ use format::{
     path,
 };
 use repo::Repository;
-use store::objects::Transaction;
+use store::objects::ObjectTransaction;
 use sys::{Dir, Stat};
 
 use super::{Changes, Content, Error, File};
@@ -37,7 +37,7 @@ pub fn snapshot(
     changes: &Changes,
     untracked: bool,
     big_file_threshold: u64,
-    transaction: &Transaction<'_>,
+    transaction: &ObjectTransaction<'_>,
 ) -> Result<Snapshot, Error> {
     let staged = write_tree(index, repo, transaction, Missing::Refused)?.root;
     let mut hasher = Files { hasher: FileHasher::new(repo, root, big_file_threshold), transaction, index };
@@ -52,10 +52,7 @@ pub fn snapshot(
         };
         edits.push(Edit { path: changed.path.clone(), entries });
     }
-    let untracked = match untracked {
-        true => Some(hasher.untracked(repo, &changes.untracked)?),
-        false => None,
-    };
+    let untracked = if untracked { Some(hasher.untracked(repo, &changes.untracked)?) } else { None };
     if !hasher.hasher.take_messages().is_empty() {
         return Err(Error::Unsupported("warnings about line ends"));
     }
@@ -71,7 +68,7 @@ pub fn snapshot(
 /// Stores files.
 struct Files<'a> {
     hasher: FileHasher<'a>,
-    transaction: &'a Transaction<'a>,
+    transaction: &'a ObjectTransaction<'a>,
     /// The index whose attributes apply where the worktree has none.
     index: &'a Index,
 }

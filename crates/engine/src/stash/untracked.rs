@@ -11,7 +11,8 @@ use sys::{Dir, FileType};
 use super::Error;
 use crate::{
     checkout::{self, Files, Force, Merge, Operation, Plan, PlanOptions, Premise, Sparse, Vouched, Write},
-    guard::{self, Guard},
+    files::Worktree,
+    guard,
 };
 
 /// Plans the restoration of the untracked files of `tree`. Returns [`Error::Unsupported`] if a path
@@ -76,7 +77,8 @@ pub fn remove_empty_directories(
     directories: &[BString],
     kept: Option<&BStr>,
 ) -> Result<bool, guard::Error> {
-    let cleaner = Cleaner { guard: Guard::of(repo, top)?, root, kept, is_kept: Cell::new(false) };
+    let worktree = Worktree::of(repo, top, root)?;
+    let cleaner = Cleaner { worktree, root, kept, is_kept: Cell::new(false) };
     for directory in directories {
         if let Some(directory) = directory.strip_suffix(b"/") {
             cleaner.remove(directory.as_bstr());
@@ -86,7 +88,7 @@ pub fn remove_empty_directories(
 }
 
 struct Cleaner<'a> {
-    guard: Guard,
+    worktree: Worktree<'a>,
     root: &'a Dir,
     kept: Option<&'a BStr>,
     /// True if `kept` is empty and was not removed.
@@ -107,6 +109,6 @@ impl Cleaner<'_> {
             self.is_kept.set(true);
             return false;
         }
-        is_empty && self.guard.check(directory).is_ok() && self.root.remove_dir(directory).is_ok()
+        is_empty && self.worktree.remove_empty(directory).is_ok()
     }
 }

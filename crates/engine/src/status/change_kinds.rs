@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::atomic::AtomicBool};
 
 use bstr::{BStr, ByteSlice as _};
 use format::{ObjectId, index::Index};
-use repo::{Repository, submodule::Ignore};
+use repo::{Repository, keys, submodule::Ignore};
 use sys::Dir;
 
 use super::{Options, examine};
@@ -85,9 +85,9 @@ pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<Submo
 
 /// Returns the value of `status.showUntrackedFiles`.
 fn shows_untracked(repo: &Repository) -> Result<bool, LookError> {
-    match repo.config_str("status.showUntrackedFiles") {
+    match repo.config_str(&keys::status::SHOW_UNTRACKED_FILES) {
         Some(value) if matches!(value.as_bytes(), b"normal" | b"all") => Ok(true),
         Some(value) if value == "no" => Ok(false),
-        _ => Ok(repo.config_bool("status.showUntrackedFiles")?.unwrap_or(true)),
+        _ => Ok(repo.config_as(&keys::status::SHOW_UNTRACKED_FILES)?.unwrap_or(true)),
     }
 }

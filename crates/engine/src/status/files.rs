@@ -110,10 +110,7 @@ pub fn changed(
         };
         for at in entries {
             let entry = &index.entry(at);
-            let verdict = match at == first {
-                true => verdict,
-                false => rules.compare(entry, &stat, index.timestamp),
-            };
+            let verdict = if at == first { verdict } else { rules.compare(entry, &stat, index.timestamp) };
             match verdict {
                 _ if entry.flags.contains(Flags::ASSUME_VALID) || index.is_fsmonitor_valid(entry) => {}
                 Match::Same if entry.mode.is_gitlink() => {

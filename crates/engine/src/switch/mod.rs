@@ -109,9 +109,10 @@ pub fn check_branch(
 }
 
 fn branch_change(name: &BStr, oid: ObjectId, start: &BStr, exists: bool) -> Change {
-    let (expected, lead) = match exists {
-        true => (Expected::Any, "branch: Reset to "),
-        false => (Expected::Missing, "branch: Created from "),
+    let (expected, lead) = if exists {
+        (Expected::Any, "branch: Reset to ")
+    } else {
+        (Expected::Missing, "branch: Created from ")
     };
     let message = [lead.as_bytes(), start].concat().into();
     Change::Update { name: name.to_owned(), new: oid, expected, message }

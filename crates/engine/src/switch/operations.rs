@@ -136,9 +136,10 @@ pub fn is_splitting(repo: &Repository, head: ObjectId) -> Result<bool, Error> {
         return Ok(false);
     }
     let (Some(amend), Some(orig_head)) = (line("amend")?, line("orig-head")?) else { return Ok(false) };
-    Ok(match amend == orig_head {
-        true => amend != head.to_string().as_str(),
-        false => orig_head != original.to_string().as_str(),
+    Ok(if amend == orig_head {
+        amend != head.to_string().as_str()
+    } else {
+        orig_head != original.to_string().as_str()
     })
 }
 

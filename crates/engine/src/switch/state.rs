@@ -133,8 +133,7 @@ fn end_sequence(git_dir: &Path) -> Result<(), Error> {
             remove(&dir, sys::os_str(&name))?;
         }
     }
-    let parent = sys::Dir::open(git_dir).map_err(failed)?;
-    match parent.remove_dir(b"sequencer") {
+    match sys::by_path::remove_dir(&dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
         _ => Ok(()),
     }
@@ -143,7 +142,7 @@ fn end_sequence(git_dir: &Path) -> Result<(), Error> {
 fn remove(dir: &Path, name: impl AsRef<std::ffi::OsStr>) -> Result<(), Error> {
     let name = name.as_ref();
     let failed = |source| Error::Read { path: dir.join(name), source };
-    match sys::Dir::open(dir).map_err(failed)?.remove_file(name.as_bytes()) {
+    match sys::by_path::remove_file(&dir.join(name)) {
         // A directory of that name was not created by Git, and stays.
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
             Err(failed(error))

@@ -1,7 +1,7 @@
 //! The upstream of a new branch. Source: git-config(1), `branch.*`, `remote.*`.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::Repository;
+use repo::{Repository, keys};
 
 use super::{Error, names};
 
@@ -25,11 +25,11 @@ pub enum Track {
 impl Track {
     /// Reads `branch.autoSetupMerge`.
     pub fn configured(repo: &Repository) -> Result<Track, Error> {
-        Ok(match repo.config_str("branch.autoSetupMerge") {
+        Ok(match repo.config_str(&keys::branch::AUTO_SETUP_MERGE) {
             Some(value) if value == "always" => Track::Always,
             Some(value) if value == "inherit" => Track::Inherit,
             Some(value) if value == "simple" => Track::Simple,
-            _ => match repo.config_bool("branch.autoSetupMerge")? {
+            _ => match repo.config_as(&keys::branch::AUTO_SETUP_MERGE)? {
                 Some(false) => Track::Never,
                 _ => Track::Remote,
             },
@@ -87,8 +87,8 @@ pub fn choose_upstream(
     }
     if track == Track::Inherit {
         let from = start.strip_prefix(names::BRANCHES).unwrap_or(start).as_bstr();
-        let remote = repo.config_str(&format!("branch.{from}.remote")).ok_or(NoUpstream::StartHasNoRemote)?;
-        let merge = repo.config_all(&format!("branch.{from}.merge"));
+        let remote = repo.config_str(&keys::branch::REMOTE.of(from)).ok_or(NoUpstream::StartHasNoRemote)?;
+        let merge = repo.config_all(&keys::branch::MERGE.of(from));
         if merge.is_empty() {
             return Err(NoUpstream::StartHasNoMerge);
         }

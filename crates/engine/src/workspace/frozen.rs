@@ -137,10 +137,7 @@ pub fn copy_into(layer: &Path, worktree: &Path) -> Result<(), Error> {
     for (name, kind) in by_path::list(layer).map_err(Error::io("read", layer))? {
         let (from, to) = (layer.join(&name), worktree.join(&name));
         let is_there = by_path::stat(&to).map_err(Error::io("look at", &to))?.is_some();
-        match kind == FileType::Directory && is_there {
-            true => copy_into(&from, &to)?,
-            false => copy(&from, &to)?,
-        }
+        if kind == FileType::Directory && is_there { copy_into(&from, &to)? } else { copy(&from, &to)? }
     }
     Ok(())
 }

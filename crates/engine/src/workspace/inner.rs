@@ -135,6 +135,7 @@ impl Inner {
             work: self.dir.join("work"),
             top: self.top(workspace),
             state: self.dir.clone(),
+            git: None,
         }
     }
 

@@ -12,7 +12,9 @@
 //! - [`newer`]: files of the base that changed after a build;
 //! - [`orphans`]: mounts whose repository was deleted;
 //! - [`rebase`]: moves a workspace to another base;
+//! - [`sealed`]: the Git directory of a workspace that is a repository of its own;
 //! - [`session`]: a workspace at another path, for the processes of one session;
+//! - [`uncommitted`]: what a workspace has that its HEAD lacks, from the upper layer;
 //! - [`union`]: unions that the user mounted;
 //! - [`upper`]: the changes in the upper layer, and the responses to `core.fsmonitor`.
 //!
@@ -29,6 +31,8 @@ pub mod orphans;
 pub mod rebase;
 pub mod record;
 pub mod remove;
+pub mod sealed;
 pub mod session;
+pub mod uncommitted;
 pub mod union;
 pub mod upper;

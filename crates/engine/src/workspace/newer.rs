@@ -18,7 +18,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage, Stat};
 use repo::Repository;
 use store::{Fsync, LockOptions, index::WriteOptions};
-use sys::{Dir, FileType, by_path};
+use sys::{Dir, DirMut, FileType, by_path};
 
 use super::{
     backend::{self, image},
@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     crew::parallel,
+    files::own,
     look::{
         LookError,
         compare::{self, Positions},
@@ -130,7 +131,7 @@ impl Plan {
     /// Gives the files below `top`, a writable copy of a base, the times of this plan. Returns
     /// their stat data, sorted by path.
     pub fn apply(&self, top: &Path) -> Result<Vec<(BString, Stat)>, Error> {
-        let root = Dir::open(top).map_err(Error::io("open", top))?;
+        let root = own::open(top).map_err(Error::io("open", top))?;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let now = (i64::try_from(now.as_secs()).unwrap_or(i64::MAX), now.subsec_nanos());
         let set = |path: &BString, when: When| -> Result<Stat, Error> {
@@ -157,7 +158,7 @@ impl Plan {
                 .chain(&base.layers()[1..])
                 .map(|dir| open(dir))
                 .collect::<Result<_, _>>()?,
-            to: open(to)?,
+            to: own::open(to).map_err(Error::io("open", to))?,
             top: to,
             base: &base.files(),
         };
@@ -208,7 +209,7 @@ struct Writer<'a> {
     shown: Vec<Dir>,
     /// The directories that hold their bytes.
     bytes: Vec<Dir>,
-    to: Dir,
+    to: DirMut,
     top: &'a Path,
     base: &'a Path,
 }

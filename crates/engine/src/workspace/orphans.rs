@@ -20,6 +20,7 @@ use super::{
     backend::{Error, fuse},
     record,
 };
+use crate::files::whole;
 
 /// A mount without a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,9 +78,9 @@ impl Orphan {
         match self.kind {
             Kind::Workspace(_) => {
                 if record::unmounted_at(&self.point).is_some() {
-                    let _ = by_path::remove_file(&self.point.join(".git"));
+                    let _ = whole::remove_gitfile(&self.point);
                 }
-                let _ = by_path::remove_dir(&self.point);
+                let _ = whole::remove_empty(&self.point);
             }
             Kind::Base => {
                 // `files`, the base, `bases` and `sapwood`.

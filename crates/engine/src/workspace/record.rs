@@ -12,7 +12,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use format::config::Edit;
+use format::{HashKind, ObjectId, config::Edit};
 use repo::Trust;
 use store::{Components, Fsync, Lock, LockOptions, SharedRepository};
 use sys::{File, FileType, by_path};
@@ -62,6 +62,8 @@ pub enum Error {
     Exists(OsString),
     #[error("'{}' is not a workspace; 'sapwood workspace list' names them", .0.to_string_lossy())]
     Missing(OsString),
+    #[error("the workspace '{}' is sealed: '{action}' does not serve it", .name.to_string_lossy())]
+    Sealed { name: OsString, action: &'static str },
     #[error(transparent)]
     Config(#[from] store::config::Error),
     #[error(transparent)]
@@ -89,6 +91,18 @@ pub enum Activity {
     Active,
     /// It stays unmounted, and so unchanged, until it is thawed.
     Frozen,
+    /// The process with this number is creating it. If it is gone, nobody was told of the
+    /// workspace.
+    Begun(u64),
+}
+
+/// The facts about a workspace that is a repository of its own, as they were at its creation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// The full name of the branch of the repository that gets its commits.
+    pub branch: BString,
+    /// The commit on which it began.
+    pub commit: ObjectId,
 }
 
 /// A reference to a base.
@@ -118,6 +132,8 @@ pub struct Record {
     pub durability: Option<Durability>,
     /// The state of use.
     pub activity: Activity,
+    /// `None` for a linked worktree of the repository.
+    pub sealed: Option<Sealed>,
 }
 
 /// A workspace of a repository.
@@ -145,6 +161,34 @@ impl Workspace {
     /// Returns the newer layer, if the record names it.
     pub fn newer(&self) -> PathBuf {
         self.place().join("newer")
+    }
+
+    /// Returns its Git directory. That of a sealed workspace is foreign: it is data to check.
+    pub fn git_dir(&self) -> PathBuf {
+        if self.record.sealed.is_none() {
+            let common = self.state.ancestors().nth(3).unwrap_or(&self.state);
+            return common.join("worktrees").join(&self.name);
+        }
+        match (self.bound_git_dir(), self.record.backend.has_upper()) {
+            (Some(dir), _) => dir,
+            (None, true) => self.upper().join(".git"),
+            (None, false) => self.record.dir.join(".git"),
+        }
+    }
+
+    /// Returns the Git directory that a mount shows as `.git` of the workspace: an overlay would
+    /// ignore `fsync` there.
+    pub fn bound_git_dir(&self) -> Option<PathBuf> {
+        let is_overlay = matches!(self.record.backend, Backend::Image | Backend::Overlay);
+        (self.record.sealed.is_some() && is_overlay).then(|| self.state.join("git"))
+    }
+
+    /// Refuses a sealed workspace. `action` is the command that does not serve it.
+    pub fn refuse_sealed(&self, action: &'static str) -> Result<(), Error> {
+        match self.record.sealed {
+            Some(_) => Err(Error::Sealed { name: self.name.clone(), action }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the layers of ignored files, from top to bottom.
@@ -450,7 +494,24 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
         layers: all("layer").into_iter().map(path_of).collect(),
         place: one("place").map(path_of),
         durability: one("volatile").map(|_| Durability::Volatile),
-        activity: if one("frozen").is_some() { Activity::Frozen } else { Activity::Active },
+        activity: match (one("frozen"), one("begun")) {
+            (Some(_), _) => Activity::Frozen,
+            (None, Some(pid)) => {
+                let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
+                Activity::Begun(pid.ok_or_else(|| damaged("it names no process"))?)
+            }
+            (None, None) => Activity::Active,
+        },
+        sealed: match one("sealed") {
+            Some(commit) => {
+                let mut kinds = [HashKind::Sha1, HashKind::Sha256].into_iter();
+                let commit = kinds.find_map(|kind| ObjectId::from_hex(kind, commit));
+                let commit = commit.ok_or_else(|| damaged("it names no commit"))?;
+                let branch = one("branch").cloned().ok_or_else(|| damaged("it names no branch"))?;
+                Some(Sealed { branch, commit })
+            }
+            None => None,
+        },
     };
     Ok(Some(Workspace { name: name.to_owned(), state, record }))
 }
@@ -476,8 +537,14 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
     if record.durability == Some(Durability::Volatile) {
         add("volatile", "true".into());
     }
-    if record.activity == Activity::Frozen {
-        add("frozen", "true".into());
+    match record.activity {
+        Activity::Active => {}
+        Activity::Frozen => add("frozen", "true".into()),
+        Activity::Begun(pid) => add("begun", pid.to_string().into()),
+    }
+    if let Some(Sealed { branch, commit }) = &record.sealed {
+        add("sealed", commit.to_string().into());
+        add("branch", branch.clone());
     }
     let content = format::config::edit(b"", &edits).map_err(store::config::Error::Key)?;
     let mut lock = Lock::take(&state.join("record"), &LockOptions::default())?;
@@ -504,6 +571,10 @@ mod tests {
             place: Some("/elsewhere".into()),
             durability: Some(Durability::Volatile),
             activity: Activity::Frozen,
+            sealed: Some(Sealed {
+                branch: "refs/heads/one \"two\"".into(),
+                commit: ObjectId::null(HashKind::Sha256),
+            }),
         }
     }
 

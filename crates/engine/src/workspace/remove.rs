@@ -1,21 +1,26 @@
 //! Removal of a workspace's files and state.
 //!
-//! Order: create a mark in the state; unmount; remove the layers outside of the state directory;
+//! Order: unmount; ask if everything is still as it was checked; create a mark in the state;
+//! remove the layers outside of the state directory;
 //! rename away and remove the state with the upper layer; remove the directory. If the process is
 //! killed, `workspace gc` completes the removal: it finds the mark, or an administrative directory
 //! without a state.
 
 use std::{io, path::Path, path::PathBuf};
 
-use bstr::ByteSlice as _;
-use std::os::unix::ffi::OsStrExt as _;
-use sys::{Dir, FileType, by_path};
+use repo::Repository;
+use sys::{FileType, by_path};
 
 use super::{
     backend::{self, Backend, Busy, Site},
     record::{self, Workspace},
+    upper::{self, Layer, List},
 };
-use crate::trash::{self, Trash};
+use crate::{
+    files::whole::{self, Doomed},
+    guard::{self, Removable},
+    trash::{self, Trash},
+};
 
 /// The reason why a workspace was not removed, or not completely.
 #[derive(Debug, thiserror::Error)]
@@ -25,18 +30,55 @@ pub enum Error {
     Backend(#[from] backend::Error),
     #[error(transparent)]
     Record(#[from] record::Error),
+    #[error(transparent)]
+    Guard(#[from] guard::Error),
     #[error("cannot remove '{}': {}", .path.display(), sys::reason(.source))]
     Io { path: PathBuf, source: io::Error },
     #[error("interrupted")]
     Interrupted,
+    /// Something is not as it was checked. The workspace is unmounted, and whole.
+    #[error("the files were changed meanwhile")]
+    Changed,
+}
+
+/// The upper layer from before a check for unsaved changes.
+#[derive(Debug)]
+pub struct Checked {
+    layer: Layer,
+    list: List,
+}
+
+impl Checked {
+    /// Lists the upper layer; `None` if there is none, or if it cannot be read.
+    pub fn before_check(workspace: &Workspace) -> Option<Checked> {
+        let layer = Layer::of(workspace)?;
+        let list = upper::changed_paths(&layer).ok()?;
+        Some(Checked { layer, list })
+    }
+
+    /// Returns true if the upper layer is still the same.
+    pub fn is_still_there(&self) -> bool {
+        upper::changed_paths(&self.layer).is_ok_and(|now| now.is_same_state(&self.list))
+    }
 }
 
 /// Removes the files and the state of a workspace. The caller has checked that no unsaved changes
-/// are lost, and removes the administrative directory afterwards. The base may be gone.
-pub fn remove(workspace: &Workspace, busy: Busy, trash: &mut Trash<'_>) -> Result<(), Error> {
+/// are lost, and removes the administrative directory afterwards. The base may be gone. After the
+/// unmount nobody can write to the upper layer, so `is_unchanged` finds a change since the check.
+pub fn remove(
+    repo: &Repository,
+    workspace: &Workspace,
+    busy: Busy,
+    is_unchanged: &dyn Fn() -> bool,
+    trash: &mut Trash<'_>,
+) -> Result<(), Error> {
     let record = &workspace.record;
+    let in_place = (!record.backend.has_upper()).then(|| Removable::of(repo, &record.dir)).transpose()?;
     if record.backend.has_upper() {
         backend::discard(record.backend, &Site::of(workspace), busy)?;
+    }
+    if !is_unchanged() {
+        return Err(Error::Changed);
     }
     let mark = workspace.removal();
     let marked = by_path::lock_file(&mark, 0o666);
@@ -48,8 +90,10 @@ pub fn remove(workspace: &Workspace, busy: Busy, trash: &mut Trash<'_>) -> Resul
     discard(trash, &record::rename_away(workspace)?)?;
     let top = &record.dir;
     let io = |source| Error::Io { path: top.clone(), source };
-    match record.backend {
-        Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse => {
+    match in_place {
+        Some(_) if record.backend == Backend::Btrfs && sys::volume::remove_subvolume(top).is_ok() => Ok(()),
+        Some(tree) => discard_opened(trash, top, Doomed::worktree(tree)),
+        None => {
             // The file `.git` that marks the workspace as not mounted. All other files belong to
             // the user.
             let gitfile = top.join(".git");
@@ -61,26 +105,28 @@ pub fn remove(workspace: &Workspace, busy: Busy, trash: &mut Trash<'_>) -> Resul
                 stat.is_some_and(|stat| stat.file_type == FileType::File && stat.size == 0)
             };
             if is_marked || is_begun() {
-                let _ = by_path::remove_file(&gitfile);
+                let _ = whole::remove_gitfile(top);
             }
-            match by_path::remove_dir(top) {
+            match whole::remove_empty(top) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io(error)),
                 _ => Ok(()),
             }
         }
-        Backend::Btrfs if sys::volume::remove_subvolume(top).is_ok() => Ok(()),
-        Backend::Btrfs | Backend::Reflink | Backend::Copy => discard(trash, top),
     }
 }
 
-fn discard(trash: &mut Trash<'_>, path: &Path) -> Result<(), Error> {
+/// Removes a layer or another directory that sapwood has made, through the trash.
+pub fn discard(trash: &mut Trash<'_>, path: &Path) -> Result<(), Error> {
+    discard_opened(trash, path, Doomed::own(path))
+}
+
+fn discard_opened(trash: &mut Trash<'_>, path: &Path, opened: io::Result<Doomed>) -> Result<(), Error> {
     let io = |source| Error::Io { path: path.to_owned(), source };
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-    let above = match Dir::open(above) {
+    let doomed = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened.map_err(io)?,
     };
-    match trash.discard(&above, name.as_bytes().as_bstr()) {
+    match trash.discard(&doomed) {
         Ok(_) => Ok(()),
         Err(trash::Error::Interrupted) => Err(Error::Interrupted),
         Err(trash::Error::Unremovable(stuck)) => match stuck.into_iter().next() {

@@ -81,12 +81,18 @@ pub fn is_inside(state: &Path) -> bool {
 }
 
 /// Returns the common directory above a path, if a session shows it, and its hidden path. The user
-/// may have a directory of that name too: it has no such file beside it.
+/// may have a directory of that name too, and a file beside it: nothing is mounted there.
 fn shown_above(path: &Path) -> Option<(&Path, PathBuf)> {
     let is_named = |above: &&Path| above.file_name().is_some_and(|name| name == SHOWN);
     let hidden = |shown: &Path| {
         let content: io::Result<_> = by_path::read(&shown.with_file_name(HIDDEN));
-        Some(PathBuf::from(sys::os_str(&content.ok()??)))
+        let hidden = PathBuf::from(sys::os_str(&content.ok()??));
+        let is_mounted = match (sys::mount_id(shown), sys::mount_id(shown.parent()?)) {
+            (Ok(Some((own, _))), Ok(Some((above, _)))) => own != above,
+            // An old kernel does not tell.
+            _ => true,
+        };
+        (is_mounted && hidden.is_absolute()).then_some(hidden)
     };
     path.ancestors().filter(is_named).find_map(|shown| Some((shown, hidden(shown)?)))
 }

@@ -1,8 +1,9 @@
 //! The administrative directory of a worktree, and the two files by which it and the worktree refer
 //! to each other.
 //!
-//! Order: first the directory with its `locked` file, so that no process prunes it, then the
-//! caller's files. On failure the caller removes the directory that [`make`] returned.
+//! Order: first the directory with its `locked` file, so that no process prunes it, and with
+//! `commondir`, then the caller's files. On failure the caller removes the directory that [`make`]
+//! returned.
 
 use std::{
     cell::Cell,
@@ -15,11 +16,12 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::config::Edit;
+use repo::keys;
 use store::{Fsync, Lock, LockOptions, SharedRepository};
 use sys::{Dir, by_path};
 
 use super::{Error, canonical};
-use crate::trash;
+use crate::{files::whole::Doomed, trash};
 
 /// The form of the paths by which a worktree and its administrative directory refer to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +43,15 @@ pub struct Admin {
 /// Creates a directory `worktrees/<name>` in `common`. A number is appended if the name is taken;
 /// concurrent callers get different names. The directory appears under its name with a `locked`
 /// file that contains `reason`. Without that lock, a concurrent prune could remove it, and another
-/// process could get its name. As with Git, the repository's permissions apply to `worktrees`, and
-/// the new directory inherits only the group from it.
+/// process could get its name. It also has its `commondir`: at an empty one, which a kill could
+/// leave, Git fails in each command that reads all worktrees. As with Git, the repository's
+/// permissions apply to `worktrees`, and the new directory inherits only the group from it.
 pub fn make(common: &Path, name: &BStr, reason: &[u8], shared: SharedRepository) -> Result<Admin, Error> {
     let all = common.join("worktrees");
     let failed = |source| Error::Directory { path: all.join(sys::os_str(name)), source };
     let staged = stage(common, shared).map_err(failed)?;
-    let locked = staged.join("locked");
-    let made = write_new(&locked, &with_newline(reason))
-        .map_err(|source| Error::Write { path: locked.clone(), source })
+    let made = write(&staged.join("locked"), reason)
+        .and_then(|()| write(&staged.join("commondir"), b"../.."))
         .and_then(|()| publish(&staged, &all, name, shared));
     if made.is_err() {
         let _ = by_path::remove_dir_all(&staged);
@@ -182,10 +184,10 @@ pub fn delete(
 ) -> Result<(), trash::Error> {
     let place = common.join("worktrees").join(id);
     let remove = |dir: &Path, name: &OsStr| {
-        let name = name.as_bytes().as_bstr();
-        let stuck =
-            |source| trash::Error::Unremovable(vec![trash::Unremovable { path: name.to_owned(), source }]);
-        trash::remove(&Dir::open(dir).map_err(stuck)?, name, 1, interrupt)
+        let stuck = |source| {
+            trash::Error::Unremovable(vec![trash::Unremovable { path: name.as_bytes().into(), source }])
+        };
+        trash::remove(&Doomed::own(&dir.join(name)).map_err(stuck)?, 1, interrupt)
     };
     // Checked before the move too, because a process that works in a newer directory would miss it
     // in the meantime.
@@ -284,15 +286,15 @@ impl Linker {
         if self.extended.get() {
             return Ok(());
         }
-        let set = |key: &str, value: &str| Edit::Set { key: key.into(), value: value.into() };
+        let set = |key: String, value: &str| Edit::Set { key: key.into(), value: value.into() };
         let mut edits = Vec::new();
         if let (Some(0), Some(unknown)) = (self.version, &self.unknown) {
             return Err(Error::Upgrade(unknown.clone()));
         }
         if self.version.unwrap_or(0) < 1 {
-            edits.push(set("core.repositoryformatversion", "1"));
+            edits.push(set(keys::core::REPOSITORY_FORMAT_VERSION.lower(), "1"));
         }
-        edits.push(set("extensions.relativeWorktrees", "true"));
+        edits.push(set(keys::extensions::RELATIVE_WORKTREES.name().to_owned(), "true"));
         store::config::edit(&self.config, &edits, &self.locks, &self.fsync)?;
         self.extended.set(true);
         Ok(())
@@ -320,6 +322,16 @@ mod tests {
             ("/a/bb", "/a/b", "../bb"),
         ] {
             assert_eq!(relative(to.as_ref(), from.as_ref()), Path::new(relative_path), "{to} from {from}");
+        }
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn a_new_directory_is_locked_and_names_the_common_directory() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let made = make(place.path(), "new".into(), b"why", SharedRepository::Umask).expect("made");
+        for (name, content) in [("locked", "why\n"), ("commondir", "../..\n")] {
+            assert_eq!(std::fs::read_to_string(made.dir.join(name)).expect("written"), content, "{name}");
         }
     }
 

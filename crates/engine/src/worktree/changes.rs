@@ -16,15 +16,16 @@ pub enum Untracked {
 }
 
 /// Returns true if removing `worktree` would lose changes. `index` is its index, `head` its current
-/// commit.
+/// commit. No other repository in it is opened if all changes of submodules are ignored.
 pub fn any(
     repo: &Repository,
     worktree: &Dir,
     index: &Index,
     head: Option<ObjectId>,
     untracked: Untracked,
+    submodules: Ignore,
 ) -> Result<bool, LookError> {
     let counted =
-        status::CountedChanges { submodules: Some(Ignore::None), untracked: untracked == Untracked::Counts };
+        status::CountedChanges { submodules: Some(submodules), untracked: untracked == Untracked::Counts };
     Ok(status::change_kinds(repo, worktree, index, head, &counted)?.is_within())
 }

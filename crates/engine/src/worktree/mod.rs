@@ -7,13 +7,15 @@
 //! - [`admin`]: creates the directory and writes the two files;
 //! - [`prune`]: finds directories whose worktree no longer exists;
 //! - [`repair`]: restores the two files;
-//! - [`changes`]: detects changes that a removal would lose.
+//! - [`changes`]: detects changes that a removal would lose;
+//! - [`removal`]: removes the files.
 //!
 //! Design: docs/design/worktree.md.
 
 pub mod admin;
 pub mod changes;
 pub mod prune;
+pub mod removal;
 pub mod repair;
 
 use std::{

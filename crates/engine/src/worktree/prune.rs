@@ -30,10 +30,7 @@ pub enum Expire {
 
 /// Keeps a worktree that is unreadable because of an I/O error.
 fn prune_unless_unreadable(error: &io::Error, reason: &str) -> Verdict {
-    match is_missing(error) {
-        true => Verdict::Prune(reason.to_owned()),
-        false => Verdict::Keep(None),
-    }
+    if is_missing(error) { Verdict::Prune(reason.to_owned()) } else { Verdict::Keep(None) }
 }
 
 /// Returns true if no file can exist at the path: the error is a broken link or a name that is too
@@ -88,8 +85,5 @@ pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
         (None, _) | (_, Expire::Now) => true,
         (Some(index), Expire::At(time)) => index.mtime.0 <= time,
     };
-    match expired {
-        true => prune("gitdir file points to non-existent location"),
-        false => Verdict::Keep(Some(gitfile)),
-    }
+    if expired { prune("gitdir file points to non-existent location") } else { Verdict::Keep(Some(gitfile)) }
 }

@@ -102,6 +102,23 @@ fn project<'s>(sandbox: &'s Sandbox) -> Repo<'s> {
     repo
 }
 
+/// A base must not show the contents of another one that came after its blob files were removed.
+#[test]
+fn numbers_of_lost_blob_files_are_not_used_again() {
+    let (sandbox, place) = (Sandbox::new(), Place::new());
+    let repo = sandbox.init("repo");
+    repo.write("file", "one\n".repeat(5000));
+    repo.commit("one");
+    let opened = open(&repo);
+    let first = add(&place.bases(), &wanted(&opened, tree(&repo, "HEAD"), None)).expect("built");
+    fs::remove_dir_all(place.path().join("bases/blobs")).expect("removed");
+    repo.write("file", "two\n".repeat(5000));
+    repo.commit("two");
+    let second = add(&place.bases(), &wanted(&opened, tree(&repo, "HEAD"), None)).expect("built");
+    assert!(!first.devices[0].exists(), "{:?}", first.devices);
+    assert_ne!(first.devices, second.devices);
+}
+
 #[test]
 fn an_image_holds_what_a_checkout_writes() {
     let (sandbox, place) = (Sandbox::new(), Place::new());
@@ -282,6 +299,7 @@ fn contents_that_nobody_needs_are_given_back() {
         place: None,
         durability: Default::default(),
         activity: engine::workspace::record::Activity::Active,
+        sealed: None,
     };
     let common = opened.real_common_dir();
     engine::workspace::record::create(&common, "w".as_ref(), record, shared, &Fsync::default())
@@ -323,4 +341,41 @@ fn a_full_disk_leaves_nothing() {
         .collect();
     assert_eq!(left, [bases.dir().join("blobs")]);
     assert_eq!(fs::read_dir(&left[0]).expect("listed").count(), 0);
+}
+
+#[test]
+fn a_wide_difference_is_a_large_part_of_the_files() {
+    let (sandbox, place) = (Sandbox::new(), Place::new());
+    let repo = sandbox.init("repo");
+    for number in 0..64 {
+        repo.write(format!("{}/{number}", number % 8), "one\n");
+    }
+    repo.commit("one");
+    for (commit, changed) in [("few", 8), ("some", 9), ("half", 32), ("most", 33)] {
+        repo.git(&["checkout", "-q", "main"]);
+        (0..changed).for_each(|number| repo.write(format!("{}/{number}", number % 8), "two\n"));
+        repo.git(&["checkout", "-q", "-b", commit]);
+        repo.git(&["commit", "-qam", "two"]);
+    }
+    let opened = open(&repo);
+    for (kind, first) in [(Kind::Image, 1), (Kind::Directory, 3)] {
+        let wanted = |name: &str| {
+            let tree = tree(&repo, name);
+            Wanted::new(&opened, tree, kind, Owner::of_process(), None).expect("settings")
+        };
+        let base = add(&place.bases(), &wanted("main")).expect("built");
+        let is_wide = |name: &str, least| base.differs_widely(&wanted(name), least).expect("compared");
+        for (at, name) in ["few", "some", "half", "most"].into_iter().enumerate() {
+            assert_eq!(is_wide(name, 0), at >= first, "{kind:?}: {name}");
+        }
+        assert!(is_wide("most", 32) && !is_wide("most", 33) && !is_wide("main", 0), "{kind:?}");
+        let time = Some((1_800_000_000, 7));
+        let timed = add(&place.bases(), &wanted("most").with_time(time)).expect("built");
+        assert_eq!((timed.time(), base.time()), (time, None));
+        assert_ne!((&timed.contents, &timed.name), (&base.contents, &base.name));
+        let siblings = place.bases().siblings(&wanted("most")).expect("listed");
+        assert!(siblings.is_empty() && place.bases().find(&wanted("most")).expect("searched").is_none());
+        let verified = timed.verify(Some(&opened), 1).expect("read");
+        assert_eq!((verified.flaws, verified.files), (Vec::new(), 64));
+    }
 }

@@ -132,8 +132,9 @@ fn a_failure_of_the_holder_is_told() {
     assert!(refused.advice().expect("there is a way out").contains("base"));
     assert_eq!(place.state(USER), Mounted::No);
     let mut nothing = programs(place.root());
-    nothing.holder.args.clear();
-    nothing.holder.program = "/bin/true".into();
+    let holder = nothing.holder.as_mut().expect("there is a holder");
+    holder.args.clear();
+    holder.program = "/bin/true".into();
     let refused = engine::workspace::backend::mount(USER, &place.layers, &nothing).expect_err("no holder");
     assert!(refused.to_string().contains("/bin/true"), "{refused}");
 }

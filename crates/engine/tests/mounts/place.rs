@@ -197,7 +197,7 @@ fn layers(root: &Path) -> Layers {
     Layers {
         base,
         frozen: Vec::new(),
-        site: Site { upper: at("upper"), work: at("work"), top: at("top"), state: at("state") },
+        site: Site { upper: at("upper"), work: at("work"), top: at("top"), state: at("state"), git: None },
         durability,
     }
 }
@@ -210,7 +210,7 @@ pub(crate) fn programs(root: &Path) -> Programs {
         args: vec!["helper".into(), "hold".into(), root.into()],
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    Programs { holder, search: std::env::split_paths(&path).collect() }
+    Programs { holder: Some(holder), search: std::env::split_paths(&path).collect() }
 }
 
 fn own_program() -> PathBuf {

@@ -1,5 +1,5 @@
 //! Guarantees of the kernel for files in an overlay, and their limits. Each check corresponds to a
-//! sentence in the section "Promises of the kernel" of docs/design/workspace.md.
+//! sentence in the section "Promises of the kernel" of docs/design/workspace-mounts.md.
 //!
 //! A check runs in a workspace of each kind of mount, in the root of the workspace. If a new kernel
 //! invalidates a sentence, the check fails.

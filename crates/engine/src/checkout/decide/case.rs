@@ -58,10 +58,13 @@ pub(in crate::checkout) fn action(row: &Row, kind: Kind, force: Force, index: &I
             };
             state.decide().action
         }
-        Kind::Overlay => match row.sides.iter().any(|&side| entry(side).is_some()) {
-            true => Action::Take(Source::Topmost),
-            false => Action::Keep,
-        },
+        Kind::Overlay => {
+            if row.sides.iter().any(|&side| entry(side).is_some()) {
+                Action::Take(Source::Topmost)
+            } else {
+                Action::Keep
+            }
+        }
         Kind::Bind if row.slot != Slot::Nothing => Action::Refuse,
         Kind::Bind => Action::Take(Source::Target),
         Kind::ThreeWay { one_sided } => {

@@ -22,10 +22,10 @@ use super::{
     collide::{Obstacle, find_obstacle},
     directories::{Directories, FileId, Handles, Unreachable, file_id},
     layout::Layout,
-    subtree,
 };
 use crate::{
     checkout::{Premise, Write},
+    files::Proof,
     look::copy_error,
 };
 
@@ -37,7 +37,7 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     let steps = (0..writes.len())
         .filter(|step| matches!(writes[*step].premise, Premise::Anything) || shared_files.contains(step));
     let layout = Layout::new(steps.map(|step| (step, run.write(step).2)));
-    let directories = Directories::new(run.worktree, &layout, &run.created_dirs);
+    let directories = Directories::new(run, &layout);
     let missing = Missing(layout.dirs.iter().map(|_| AtomicBool::new(false)).collect());
     run.crew(layout.steps.len()).run(
         "clear",
@@ -66,7 +66,7 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
                         return;
                     }
                     let cleared = match &dir {
-                        Ok(dir) => clear_one(run, dir, name, run.write(step).1.mode.is_gitlink()),
+                        Ok(dir) => clear_one(run, dir, name, step),
                         Err(None) => Ok(()),
                         Err(Some(error)) => Err(copy_error(error)),
                     };
@@ -129,27 +129,23 @@ fn unblock(run: &Run<'_>, dir: &[u8]) -> io::Result<()> {
     match find_obstacle(run.worktree, dir)? {
         Some(Obstacle { len, stat }) if stat.file_type != FileType::Directory => {
             run.unlinked.mark(&stat);
-            ignore_missing(run.worktree.remove_file(&dir[..len]))
+            let Some(proof) = Proof::of(&Premise::Anything, &stat, &run.unlinked) else { return Ok(()) };
+            ignore_missing(run.within(run.worktree).remove_proven(&dir[..len], proof))
         }
         _ => Ok(()),
     }
 }
 
-fn clear_one(run: &Run<'_>, dir: &sys::Dir, name: &[u8], gitlink: bool) -> io::Result<()> {
-    run.mark_unlinked(dir, name)?;
-    let Err(error) = ignore_missing(dir.remove_file(name)) else { return Ok(()) };
+fn clear_one(run: &Run<'_>, dir: &sys::Dir, name: &[u8], step: usize) -> io::Result<()> {
+    let (write, entry, _) = run.write(step);
+    // A file that has changed stays. Its step fails later.
+    let Err(failed) = run.within(dir).remove(name, &write.premise, &run.unlinked) else { return Ok(()) };
     match dir.stat(name)? {
-        Some(stat) if stat.file_type == FileType::Directory => match gitlink {
-            true => Ok(()),
-            false => {
-                subtree::visit(&dir.open_dir(name)?, &mut |dir, name, stat| {
-                    run.unlinked.mark(stat);
-                    subtree::remove(dir, name, stat)
-                })?;
-                ignore_missing(dir.remove_dir(name))
-            }
-        },
-        _ => Err(error),
+        Some(stat) if stat.file_type == FileType::Directory && entry.mode.is_gitlink() => Ok(()),
+        Some(stat) if stat.file_type == FileType::Directory => {
+            ignore_missing(run.within(dir).remove_tree(name, &write.premise, &run.unlinked))
+        }
+        _ => Err(failed.into_source()),
     }
 }
 

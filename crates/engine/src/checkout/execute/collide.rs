@@ -27,8 +27,8 @@ use super::{
     files::{Stop, Worker},
     layout::{Layout, file_name},
     round::into_outcomes,
-    subtree,
 };
+use crate::files::{Allowed, Proof, tree};
 
 /// The obstacle on a step's path: the whole path, or a leading component that is not a directory,
 /// with the length of that prefix.
@@ -99,16 +99,16 @@ fn is_stale(error: &io::Error) -> bool {
 
 /// Removes a file or directory of this run. Each retry checks the path first: a file that has
 /// changed belongs to another process and stays. A directory is removed only if it is empty.
-fn remove(dir: &sys::Dir, name: &[u8], stat: &sys::Stat) -> io::Result<()> {
+fn remove(allowed: Allowed, dir: &sys::Dir, name: &[u8], proof: Proof<'_>) -> io::Result<()> {
     let mut before = false;
     let attempt = || {
         if std::mem::replace(&mut before, true) {
             match dir.stat(name)? {
-                Some(found) if found.file_type == sys::FileType::Directory || found == *stat => {}
+                Some(found) if found.file_type == sys::FileType::Directory || found == *proof.found() => {}
                 _ => return Ok(()),
             }
         }
-        subtree::remove(dir, name, stat)
+        allowed.within(dir).remove_proven(name, proof)
     };
     let is_transient =
         |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty || is_stale(error);
@@ -138,8 +138,14 @@ impl Owned {
     }
 
     fn contains(&self, stat: &sys::Stat) -> bool {
+        self.proof(stat).is_some()
+    }
+
+    /// Returns the proof that an entry comes from this run, and may be removed.
+    fn proof<'s>(&self, stat: &'s sys::Stat) -> Option<Proof<'s>> {
         let id = file_id(stat);
-        self.files.contains_key(&id) || self.dirs.contains(&id)
+        let (created, _) = self.files.get_key_value(&id).unzip();
+        Proof::created(*created.or_else(|| self.dirs.get(&id))?, stat)
     }
 
     /// Returns true if the obstacle on a path comes from this run, or is a directory that holds
@@ -148,7 +154,7 @@ impl Owned {
         let Some(Obstacle { len, stat }) = find_obstacle(worktree, path)? else { return Ok(false) };
         let mut found = self.contains(&stat);
         if !found && stat.file_type == sys::FileType::Directory {
-            subtree::visit(&worktree.open_dir(&path[..len])?, &mut |_, _, stat| {
+            tree::visit(&worktree.open_dir(&path[..len])?, &mut |_, _, stat| {
                 found |= self.contains(stat);
                 Ok(())
             })?;
@@ -208,7 +214,7 @@ impl Redo<'_, '_> {
     /// Writes a step's file to a path that is free.
     fn place(&self, step: usize, path: &[u8]) -> Result<Outcome, Stop> {
         let layout = Layout::new([(step, path)]);
-        let directories = Directories::new(self.run.worktree, &layout, &self.run.created_dirs);
+        let directories = Directories::new(self.run, &layout);
         let mut worker = Worker::new(self.run, &directories);
         let unit = &layout.units[0];
         let dir = worker.handles.open_or_create(unit.dir).map_err(|unreachable| Stop::from(&unreachable))?;
@@ -245,15 +251,18 @@ impl Redo<'_, '_> {
     /// Removes this run's own work from `path`. Returns the steps that it came from.
     fn displace(&mut self, path: &[u8], stat: &sys::Stat) -> Result<Vec<usize>, Stop> {
         let unlink = |error| Stop::from(Action::UnlinkOld.failed()(error));
-        let worktree = self.run.worktree;
+        let (worktree, allowed) = (self.run.worktree, self.run.allowed);
         if stat.file_type != sys::FileType::Directory {
-            let Some(other) = self.owned.files.remove(&file_id(stat)) else { return Err(Stop::Blocked) };
-            remove(worktree, path, stat).map_err(unlink)?;
+            let Some((id, other)) = self.owned.files.remove_entry(&file_id(stat)) else {
+                return Err(Stop::Blocked);
+            };
+            let proof = Proof::created(id, stat).ok_or(Stop::Blocked)?;
+            remove(allowed, worktree, path, proof).map_err(unlink)?;
             return Ok(vec![other]);
         }
         let dir = worktree.open_dir(path).map_err(unlink)?;
         let mut all_ours = self.owned.dirs.contains(&file_id(stat));
-        let visited = subtree::visit(&dir, &mut |_, _, stat| {
+        let visited = tree::visit(&dir, &mut |_, _, stat| {
             all_ours &= self.owned.contains(stat);
             Ok(())
         });
@@ -262,11 +271,16 @@ impl Redo<'_, '_> {
             return Err(Stop::Blocked);
         }
         let mut others = Vec::new();
-        let removed = subtree::visit(&dir, &mut |dir, name, stat| {
+        // An entry that has appeared since the first visit stays, and so does its directory.
+        let not_ours = || io::Error::from(io::ErrorKind::DirectoryNotEmpty);
+        let removed = tree::visit(&dir, &mut |dir, name, stat| {
+            let proof = self.owned.proof(stat).ok_or_else(not_ours)?;
             others.extend(self.owned.files.remove(&file_id(stat)));
-            remove(dir, name, stat)
+            remove(allowed, dir, name, proof)
         });
-        removed.and_then(|()| remove(worktree, path, stat)).map_err(unlink)?;
+        removed.map_err(unlink)?;
+        let proof = self.owned.proof(stat).ok_or(Stop::Blocked)?;
+        remove(allowed, worktree, path, proof).map_err(unlink)?;
         Ok(others)
     }
 
@@ -278,10 +292,8 @@ impl Redo<'_, '_> {
         let collides = steps.first().is_some_and(|first| *first < by && at_its_path);
         for (number, &step) in steps.iter().enumerate() {
             let collided = matches!(self.outcomes[step], Outcome::Collided(_));
-            self.outcomes[step] = match collided || collides && number == 0 {
-                true => Outcome::Collided(None),
-                false => Outcome::Removed,
-            };
+            self.outcomes[step] =
+                if collided || collides && number == 0 { Outcome::Collided(None) } else { Outcome::Removed };
             if step > by {
                 self.waiting.insert(step);
             }
@@ -309,15 +321,17 @@ mod tests {
         fs::write(&kept, "").expect("a file");
         let root = sys::Dir::open(&sandbox.path()).expect("it is there");
         let stat = root.stat(b"dir").expect("can be asked").expect("is there");
-        let error =
-            retry_while(|_| false, || subtree::remove(&root, b"dir", &stat)).expect_err("it holds something");
+        let (allowed, proof) =
+            (Allowed::in_new_directory(), Proof::created(file_id(&stat), &stat).expect("the same"));
+        let error = retry_while(|_| false, || allowed.within(&root).remove_proven(b"dir", proof))
+            .expect_err("it holds something");
         assert_eq!(error.kind(), io::ErrorKind::DirectoryNotEmpty);
         thread::scope(|scope| {
             scope.spawn(|| {
                 thread::sleep(Duration::from_millis(20));
                 fs::remove_file(&kept).expect("it was made");
             });
-            remove(&root, b"dir", &stat).expect("it is empty in the end");
+            remove(allowed, &root, b"dir", proof).expect("it is empty in the end");
         });
         assert_eq!(root.stat(b"dir").expect("can be asked"), None);
     }

@@ -17,8 +17,10 @@ use std::{
     time::Duration,
 };
 
-use super::layout::Layout;
-use crate::crew::KEPT_OPEN;
+use super::{Run, layout::Layout};
+use crate::{crew::KEPT_OPEN, files::Allowed};
+
+pub(super) use crate::files::{FileId, file_id};
 
 /// The reason why a directory could not be opened.
 #[derive(Debug)]
@@ -31,17 +33,10 @@ pub(super) enum Unreachable {
     Failed(io::Error),
 }
 
-/// Device and inode number.
-pub(super) type FileId = (u64, u64);
-
-/// Returns the identity of a file during a run.
-pub(super) fn file_id(stat: &sys::Stat) -> FileId {
-    (stat.dev, stat.ino)
-}
-
 /// The facts that the workers of a round share about the directories of its layout.
 pub(super) struct Directories<'r> {
     worktree: &'r sys::Dir,
+    allowed: Allowed,
     pub(super) layout: &'r Layout<'r>,
     /// True for a directory created by this run: its subdirectories do not exist yet.
     created: Vec<AtomicBool>,
@@ -49,14 +44,11 @@ pub(super) struct Directories<'r> {
 }
 
 impl<'r> Directories<'r> {
-    /// Creates the state of a round. `made_ids` collects the directories created.
-    pub(super) fn new(
-        worktree: &'r sys::Dir,
-        layout: &'r Layout<'r>,
-        created_ids: &'r Mutex<Vec<FileId>>,
-    ) -> Self {
+    /// Creates the state of a round.
+    pub(super) fn new(run: &'r Run<'r>, layout: &'r Layout<'r>) -> Self {
         let created = layout.dirs.iter().map(|_| AtomicBool::new(false)).collect();
-        Directories { worktree, layout, created, created_ids }
+        let Run { worktree, allowed, created_dirs, .. } = run;
+        Directories { worktree, allowed: *allowed, layout, created, created_ids: created_dirs }
     }
 }
 
@@ -112,7 +104,7 @@ impl<'r> Handles<'r> {
 
     fn make(&mut self, parent: &sys::Dir, dir: usize) -> Result<Rc<sys::Dir>, Unreachable> {
         let name = self.shared.layout.dirs[dir].name();
-        let created = match parent.create_dir(name) {
+        let created = match self.shared.allowed.within(parent).create_dir(name) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(error.into()),

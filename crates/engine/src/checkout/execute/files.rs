@@ -21,7 +21,7 @@ use super::{
 use crate::{
     checkout::{Premise, Write},
     crew,
-    look::unlinked::Unlinked,
+    files::{Failed, Proof, Removed},
 };
 
 /// The largest conversion buffer that a worker keeps for its next file, in bytes.
@@ -88,12 +88,12 @@ impl<'r> Worker<'r> {
         let (write, entry, _) = self.run.write(step);
         let path = self.run.entry_path(step);
         if entry.mode.is_gitlink() {
-            return submodule(&self.run.unlinked, dir, name, &write.premise);
+            return submodule(self.run, dir, name, &write.premise);
         }
         if entry.mode.is_symlink() && self.run.options.symlinks {
             let target = blob(&mut self.reader, entry)?;
-            remove_old(&self.run.unlinked, dir, name, &write.premise)?;
-            return symlink(dir, name, target);
+            remove_old(self.run, dir, name, &write.premise)?;
+            return symlink(self.run, dir, name, target);
         }
         if class == Class::External {
             return Err(Stop::External);
@@ -111,9 +111,10 @@ impl<'r> Worker<'r> {
     /// Returns the conversion class of a step; see [`Worker::class_of_file`].
     pub(super) fn class(&mut self, step: usize) -> Result<Class, Stop> {
         let (_, entry, _) = self.run.write(step);
-        match entry.mode.is_gitlink() || self.run.is_link(step) {
-            true => Ok(Class::None),
-            false => self.class_of_file(entry, self.run.entry_path(step)),
+        if entry.mode.is_gitlink() || self.run.is_link(step) {
+            Ok(Class::None)
+        } else {
+            self.class_of_file(entry, self.run.entry_path(step))
         }
     }
 
@@ -121,9 +122,10 @@ impl<'r> Worker<'r> {
     fn class_of_file(&mut self, entry: &Entry, path: &[u8]) -> Result<Class, Stop> {
         // Without symbolic links in the file system, a link becomes a file that contains the
         // unconverted target.
-        match entry.mode.is_symlink() {
-            true => Ok(Class::None),
-            false => Ok(self.convert.class(path.into(), entry.mode)?),
+        if entry.mode.is_symlink() {
+            Ok(Class::None)
+        } else {
+            Ok(self.convert.class(path.into(), entry.mode)?)
         }
     }
 
@@ -135,15 +137,16 @@ impl<'r> Worker<'r> {
         name: &[u8],
         premise: &Premise,
     ) -> Result<Outcome, Stop> {
-        remove_old(&self.run.unlinked, dir, name, premise)?;
-        let file = create(&mut self.handles, dir, name, entry)?;
+        remove_old(self.run, dir, name, premise)?;
+        let file = create(self.run, &mut self.handles, dir, name, entry)?;
         let Worker { run, reader, .. } = self;
-        fill(dir, name, file, |mut file| {
+        fill(run, dir, name, file, |mut file| {
             let mut stopped = None;
             let streamed = reader.stream(&entry.oid, &mut |chunk| {
-                let written = match run.interrupted() {
-                    true => Err(Stop::Interrupted),
-                    false => file.write_all(chunk).map_err(|error| Action::WriteFile.failed()(error).into()),
+                let written = if run.interrupted() {
+                    Err(Stop::Interrupted)
+                } else {
+                    file.write_all(chunk).map_err(|error| Action::WriteFile.failed()(error).into())
                 };
                 written.map_err(|stop| {
                     stopped = Some(stop);
@@ -218,40 +221,43 @@ pub(super) fn write_new(
     entry: &Entry,
     content: &[u8],
 ) -> Result<Outcome, Stop> {
-    remove_old(&run.unlinked, dir, name, &write.premise)?;
-    let file = create(handles, dir, name, entry)?;
-    fill(dir, name, file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
+    remove_old(run, dir, name, &write.premise)?;
+    let file = create(run, handles, dir, name, entry)?;
+    fill(run, dir, name, file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
 }
 
 /// Removes the old file that planning found, if it is unchanged.
-fn remove_old(unlinked: &Unlinked, dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> {
-    let (action, removed) = match premise {
+fn remove_old(run: &Run<'_>, dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> {
+    let action = match premise {
         // Earlier phases have removed these files.
         Premise::Absent | Premise::Anything | Premise::Remnant => return Ok(()),
-        Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
-            Some(found) if unlinked.is_unchanged(expected, &found) => {
-                unlinked.mark(&found);
-                (Action::UnlinkOld, dir.remove_file(name))
-            }
-            Some(_) => return Err(Stop::Blocked),
-            None => return Ok(()),
-        },
-        Premise::Directory => (Action::RemoveDirectory, dir.remove_dir(name)),
+        Premise::Unchanged(_) => Action::UnlinkOld,
+        Premise::Directory => Action::RemoveDirectory,
     };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(action.failed()(error).into()),
-        _ => Ok(()),
+    match run.within(dir).remove(name, premise, &run.unlinked) {
+        Ok(Removed::Gone | Removed::Missing) => Ok(()),
+        Ok(Removed::Changed) => Err(Stop::Blocked),
+        Err(Failed::Examine(error)) => Err(Action::Examine.failed()(error).into()),
+        Err(Failed::Change(error)) => Err(action.failed()(error).into()),
     }
 }
 
 /// Creates a file with `O_CREAT | O_EXCL`.
-fn create(handles: &mut Handles<'_>, dir: &sys::Dir, name: &[u8], entry: &Entry) -> Result<File, Stop> {
-    let created = handles.retry_without_descriptors(|| dir.create_new(name, entry.mode.is_executable()));
+fn create(
+    run: &Run<'_>,
+    handles: &mut Handles<'_>,
+    dir: &sys::Dir,
+    name: &[u8],
+    entry: &Entry,
+) -> Result<File, Stop> {
+    let create = || run.within(dir).create_new(name, entry.mode.is_executable());
+    let created = handles.retry_without_descriptors(create);
     created.map_err(|error| creation_error(error, Action::CreateFile))
 }
 
 /// Writes to a new file and closes it. Removes the file on failure.
 fn fill(
+    run: &Run<'_>,
     dir: &sys::Dir,
     name: &[u8],
     file: File,
@@ -266,15 +272,18 @@ fn fill(
         Err(stop) => (sys::stat_of(&file).ok(), stop),
     };
     let found = dir.stat(name).ok().flatten();
-    if ours.is_some() && ours.as_ref().map(file_id) == found.as_ref().map(file_id) {
+    if let (Some(ours), Some(found)) = (ours, found)
+        && let Some(proof) = Proof::created(file_id(&ours), &found)
+    {
         // The original error is the one to report.
-        let _ = dir.remove_file(name);
+        let _ = run.within(dir).remove_proven(name, proof);
     }
     Err(stop)
 }
 
-fn symlink(dir: &sys::Dir, name: &[u8], target: &[u8]) -> Result<Outcome, Stop> {
-    dir.symlink(link_target(target), name).map_err(|error| creation_error(error, Action::CreateSymlink))?;
+fn symlink(run: &Run<'_>, dir: &sys::Dir, name: &[u8], target: &[u8]) -> Result<Outcome, Stop> {
+    let created = run.within(dir).symlink(link_target(target), name);
+    created.map_err(|error| creation_error(error, Action::CreateSymlink))?;
     stat_created(dir, name)
 }
 
@@ -283,11 +292,11 @@ pub(super) fn link_target(blob: &[u8]) -> &[u8] {
     blob.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-fn submodule(unlinked: &Unlinked, dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<Outcome, Stop> {
+fn submodule(run: &Run<'_>, dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<Outcome, Stop> {
     if *premise != Premise::Directory {
-        remove_old(unlinked, dir, name, premise)?;
+        remove_old(run, dir, name, premise)?;
     }
-    match dir.create_dir(name) {
+    match run.within(dir).create_dir(name) {
         Ok(()) => stat_created(dir, name),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match dir.stat(name).map_err(Action::Examine.failed())? {

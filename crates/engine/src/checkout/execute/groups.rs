@@ -27,7 +27,7 @@ pub(super) fn arrange<'r>(run: &'r Run<'r>, layout: &mut Layout<'r>) {
         return;
     }
     let inodes: Vec<AtomicU64> = layout.dirs.iter().map(|_| AtomicU64::new(0)).collect();
-    let directories = Directories::new(run.worktree, layout, &run.created_dirs);
+    let directories = Directories::new(run, layout);
     run.crew(inodes.len()).run(
         "directory",
         inodes.iter().map(|_| 1),

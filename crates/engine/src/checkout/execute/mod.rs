@@ -1,4 +1,4 @@
-//! Execution of a plan: the only code that changes the worktree.
+//! Execution of a plan. All changes go through [`crate::files`].
 //!
 //! Order: removals; removal of files that block writes ([`clear`]); adoption of files that a killed
 //! run left ([`remnant`]); regular files and submodule directories, while a separate lane writes
@@ -11,23 +11,21 @@
 //! [`Outcome`]. A failed step removes only what it created itself. After an interrupt, or an error
 //! at which Git stops, no further step begins.
 
-use std::{
-    io,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use bstr::BStr;
 use format::index::Entry;
-use repo::convert::Converter;
+use repo::{convert::Converter, keys};
 
 use super::{Cleared, Plan, Write};
 use sys::profile::{self, Phase};
 
 use crate::{
     crew::{Crew, Tuning, Workers},
+    files::{Allowed, Directory},
     look::unlinked::Unlinked,
 };
 
@@ -44,7 +42,6 @@ mod outcome;
 mod remnant;
 mod remove;
 mod round;
-pub(super) mod subtree;
 
 pub use attributes::{Attributes, unusable_filter};
 use directories::FileId;
@@ -95,6 +92,7 @@ struct Run<'r> {
     repo: &'r repo::Repository,
     converter: &'r Converter,
     worktree: &'r sys::Dir,
+    allowed: Allowed,
     plan: &'r Plan,
     options: &'r ExecuteOptions<'r>,
     done: AtomicUsize,
@@ -146,15 +144,9 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Records the removal of the file `name`, whose state does not matter. Examines it only if
-    /// other steps have premises.
-    fn mark_unlinked(&self, dir: &sys::Dir, name: &[u8]) -> io::Result<()> {
-        if !self.unlinked.is_empty()
-            && let Some(stat) = dir.stat(name)?
-        {
-            self.unlinked.mark(&stat);
-        }
-        Ok(())
+    /// Returns the calls that change a directory of the worktree.
+    fn within<'d>(&self, dir: &'d sys::Dir) -> Directory<'d> {
+        self.allowed.within(dir)
     }
 
     /// Ends the run for an error of a filter that belongs to no step.
@@ -195,19 +187,19 @@ impl<'r> Run<'r> {
 /// in that case.
 pub fn execute(
     repo: &repo::Repository,
-    worktree: &sys::Dir,
     cleared: Cleared<'_>,
     options: &ExecuteOptions<'_>,
 ) -> Result<Report, repo::Error> {
     let _phase = profile::span(Phase::Execute);
-    let (plan, lead) = (cleared.plan(), cleared.lead());
+    let (plan, lead, worktree) = (cleared.plan(), cleared.lead(), cleared.root());
     let converter = attributes::converter(repo, plan, options.attributes)?;
     let converter = converter.with_metadata(options.metadata.clone());
-    let assumes_unchanged = repo.config_bool("core.ignoreStat")?.unwrap_or(false);
+    let assumes_unchanged = repo.config(&keys::core::IGNORE_STAT)?;
     let run = Run {
         repo,
         converter: &converter,
         worktree,
+        allowed: cleared.allowed(),
         plan,
         options,
         done: AtomicUsize::new(0),

@@ -27,7 +27,7 @@ use super::{
     layout::{Layout, file_name},
     round::into_inner,
 };
-use crate::checkout::Premise;
+use crate::{checkout::Premise, files::Proof};
 
 /// The result for one path.
 enum Found {
@@ -49,7 +49,7 @@ pub(super) fn adopt(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     if layout.steps.is_empty() {
         return;
     }
-    let directories = Directories::new(run.worktree, &layout, &run.created_dirs);
+    let directories = Directories::new(run, &layout);
     let removed = Mutex::new(HashSet::new());
     let (complete, external) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let record = |step: usize, dir: usize, found: Found| match found {
@@ -110,7 +110,7 @@ impl Worker<'_> {
             let target = link_target(blob(&mut self.reader, entry)?);
             let same = found.file_type == FileType::Symlink
                 && dir.read_link(name).is_ok_and(|link| link == target)
-                && is_unchanged(dir, name, &found);
+                && dir.stat(name).is_ok_and(|now| now == Some(found));
             return Ok(if same { Found::Complete(found) } else { Found::Nothing });
         }
         if found.file_type != FileType::File || entry.mode.is_gitlink() {
@@ -125,16 +125,20 @@ impl Worker<'_> {
         };
         let relation = self.compare(&file, entry, path, class)?;
         let messages = self.convert.take_messages();
-        let unchanged = sys::stat_of(&file).is_ok_and(|now| now == found) && is_unchanged(dir, name, &found);
+        if sys::stat_of(&file).ok() != Some(found) {
+            return Ok(Found::Nothing);
+        }
+        // The name must still refer to the file.
+        let Ok(Some(now)) = dir.stat(name) else { return Ok(Found::Nothing) };
+        let Some(proof) = Proof::unchanged(&found, &now) else { return Ok(Found::Nothing) };
         match relation {
-            _ if !unchanged => {}
             Relation::Same if found.is_executable() == entry.mode.is_executable() => {
                 self.run.add_messages(messages);
                 return Ok(Found::Complete(found));
             }
             Relation::Same | Relation::Prefix => {
                 // A file that cannot be removed keeps its path occupied.
-                if dir.remove_file(name).is_ok() {
+                if self.run.within(dir).remove_proven(name, proof).is_ok() {
                     return Ok(Found::Removed(file_id(&found)));
                 }
             }
@@ -168,11 +172,6 @@ impl Worker<'_> {
             (None, Err(_)) => Relation::Other,
         })
     }
-}
-
-/// Returns true if a name still refers to the examined file.
-fn is_unchanged(dir: &sys::Dir, name: &[u8], seen: &Stat) -> bool {
-    dir.stat(name).is_ok_and(|now| now.as_ref() == Some(seen))
 }
 
 /// The relation of a file to the content of its step.

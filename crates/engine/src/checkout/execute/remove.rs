@@ -6,7 +6,6 @@
 //! that still holds a file stays without a message. So do the worktree's root and the command's
 //! current directory.
 
-use std::io;
 use std::sync::{
     OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -22,6 +21,7 @@ use super::{
 };
 use crate::{
     checkout::{Premise, Removal},
+    files::{Failed, Removed},
     look::copy_error,
 };
 
@@ -30,7 +30,7 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
     let removals = &run.plan.removals;
     let layout =
         Layout::new(removals.iter().enumerate().map(|(step, removal)| (step, removal.path.as_slice())));
-    let directories = Directories::new(run.worktree, &layout, &run.created_dirs);
+    let directories = Directories::new(run, &layout);
     let outcomes: Vec<OnceLock<Outcome>> = removals.iter().map(|_| OnceLock::new()).collect();
     let progress = RemovalProgress::new(&layout, run.options.original_cwd);
     run.crew(removals.len()).run(
@@ -64,7 +64,7 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
                     run.count_step();
                     done();
                 }
-                progress.finish_unit(unit.dir, handles);
+                progress.finish_unit(run, unit.dir, handles);
             }
         },
     );
@@ -72,25 +72,17 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
 }
 
 fn remove_one(run: &Run<'_>, removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome, StepError> {
-    let (action, removed) = if removal.gitlink {
-        (Action::RemoveDirectory, dir.remove_dir(name))
+    let (action, premise) = if removal.gitlink {
+        (Action::RemoveDirectory, &Premise::Directory)
     } else {
-        match &removal.premise {
-            Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
-                None => return Ok(Outcome::Kept),
-                Some(found) if run.unlinked.is_unchanged(expected, &found) => run.unlinked.mark(&found),
-                Some(_) => return Ok(Outcome::Stale),
-            },
-            // A file that is there now is not the one that planning missed.
-            Premise::Absent => return Ok(Outcome::Kept),
-            _ => run.mark_unlinked(dir, name).map_err(Action::Examine.failed())?,
-        }
-        (Action::Unlink, dir.remove_file(name))
+        (Action::Unlink, &removal.premise)
     };
-    match removed {
-        Ok(()) => Ok(Outcome::Removed),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Outcome::Kept),
-        Err(error) => Ok(Outcome::Undeleted(action.failed()(error))),
+    match run.within(dir).remove(name, premise, &run.unlinked) {
+        Ok(Removed::Gone) => Ok(Outcome::Removed),
+        Ok(Removed::Missing) => Ok(Outcome::Kept),
+        Ok(Removed::Changed) => Ok(Outcome::Stale),
+        Err(Failed::Examine(error)) => Err(Action::Examine.failed()(error)),
+        Err(Failed::Change(error)) => Ok(Outcome::Undeleted(action.failed()(error))),
     }
 }
 
@@ -122,13 +114,13 @@ impl<'r> RemovalProgress<'r> {
 
     /// Counts one finished unit of `dir`. The worker that finishes the last one removes the
     /// directory, then does the same for its parent.
-    fn finish_unit(&self, mut dir: usize, handles: &mut Handles<'_>) {
+    fn finish_unit(&self, run: &Run<'_>, mut dir: usize, handles: &mut Handles<'_>) {
         while dir != 0 && self.dirs[dir].pending.fetch_sub(1, Ordering::AcqRel) == 1 {
             let directory = &self.layout.dirs[dir];
             if self.dirs[dir].touched.load(Ordering::Relaxed)
                 && self.cwd.is_none_or(|cwd| directory.path != cwd)
                 && let Ok(parent) = handles.open(directory.parent)
-                && parent.remove_dir(directory.name()).is_ok()
+                && run.within(&parent).remove_empty(directory.name()).is_ok()
             {
                 self.dirs[directory.parent].touched.store(true, Ordering::Relaxed);
             }

@@ -51,8 +51,7 @@ fn create<'r>(
     let (mut file_layout, link_layout) =
         (Layout::new(files.into_iter().map(paths)), Layout::new(links.into_iter().map(paths)));
     groups::arrange(run, &mut file_layout);
-    let [file_dirs, link_dirs] =
-        [&file_layout, &link_layout].map(|layout| Directories::new(run.worktree, layout, &run.created_dirs));
+    let [file_dirs, link_dirs] = [&file_layout, &link_layout].map(|layout| Directories::new(run, layout));
     let [file_round, link_round] =
         [&file_dirs, &link_dirs].map(|directories| Round { run, directories, outcomes, blocked });
     let lane = Lane::new(&file_round);

@@ -6,6 +6,7 @@ use format::index::{Edit, Index};
 use sys::{Dir, FileType};
 
 use super::write::{Writer, Written};
+use crate::files::{Allowed, Premise};
 
 /// Files in the staging directory. It is removed with the value.
 pub struct Staged {
@@ -29,9 +30,11 @@ impl Staged {
             return 0;
         }
         let mut moved = HashSet::new();
+        let top = Allowed::in_new_directory().within(worktree);
         for (name, _) in self.writer.root().list().unwrap_or_default() {
             let from = [super::STAGING.as_bytes(), b"/", &name].concat();
-            if worktree.rename_new(&[b".git/", from.as_slice()].concat(), &name).is_ok() {
+            let from = [b".git/", from.as_slice()].concat();
+            if top.rename(&from, &name, &Premise::Absent).is_ok() {
                 moved.insert(name);
             }
         }

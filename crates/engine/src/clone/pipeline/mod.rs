@@ -1,12 +1,12 @@
 //! The pipeline of a clone: files are written while the pack arrives.
 //!
 //! Order: the commit of HEAD, its trees, the wanted blobs, the staging directory. After refs and
-//! HEAD are published, [`Staged::adopt`] moves the files into the worktree.
+//! HEAD are written, [`Staged::adopt`] moves the files into the worktree.
 //!
 //! Promise: nothing is done outside of the staging directory before the adoption. There is no
 //! adoption unless the whole tree of HEAD is known and may be in a worktree. On any failure the
-//! staging directory is removed, and the clone goes on without the pipeline. docs/design/clone.md,
-//! "Pipelined", says why.
+//! staging directory is removed, and the clone goes on without the pipeline. The note
+//! docs/design/clone-pipeline.md says why.
 
 mod adopt;
 mod attributes;
@@ -27,8 +27,9 @@ use format::{Kind, ObjectId};
 use repo::{
     Repository,
     convert::Arriving,
-    indexing::Observer,
+    keys::{self, Key},
     objects::{Objects, Reader},
+    pack_indexing::Observer,
 };
 use sys::by_path;
 
@@ -71,18 +72,18 @@ struct Shared {
 impl Pipeline {
     /// Begins a pipeline for the tree of `head`, unless the clone is one that has none.
     pub(super) fn begin(repo: &Repository, git_dir: &Path, head: ObjectId) -> Option<Pipeline> {
-        let is = |key: &str, default: bool| repo.config_bool(key).ok().map(|value| value.unwrap_or(default));
+        let is = |key: Key<bool>| repo.config(&key).ok();
         let work_tree = repo.work_tree()?;
-        let is_plain = is("sapwood.pipelinedClone", true)?
-            && !is("core.sparseCheckout", false)?
-            && !is("core.ignoreCase", false)?
-            && !is("core.ignoreStat", false)?
+        let is_plain = is(keys::sapwood::PIPELINED_CLONE)?
+            && !is(keys::core::SPARSE_CHECKOUT)?
+            && !is(keys::core::IGNORE_CASE)?
+            && !is(keys::core::IGNORE_STAT)?
             && git_dir == work_tree.join(".git")
             && gives_same_group(git_dir, work_tree);
         if !is_plain {
             return None;
         }
-        let big = repo.config_size("core.bigFileThreshold").ok()?.unwrap_or(512 << 20);
+        let big = repo.config(&keys::core::BIG_FILE_THRESHOLD).ok()?;
         let protect = crate::look::protect(repo).ok()?;
         let arriving = Arriving::new(repo).ok()?;
         let staging = git_dir.join(STAGING);

@@ -15,10 +15,10 @@ use std::{
 
 use format::index::NewEntry;
 use repo::convert::{self, Class, Converter};
-use sys::{Dir, Stat, by_path};
+use sys::{Dir, DirMut, Stat, by_path};
 
 use super::plan::{Directory, File, Odd};
-use crate::{crew::KEPT_OPEN, look::stat::index_stat};
+use crate::{crew::KEPT_OPEN, files::own, look::stat::index_stat};
 
 /// The disk must have at least this much left.
 const LEFT: u64 = 64 << 20;
@@ -50,7 +50,7 @@ impl Written {
 
 /// Writes files. The staging directory is removed with the value.
 pub(super) struct Writer {
-    root: Dir,
+    root: DirMut,
     path: PathBuf,
     big_file_threshold: u64,
     tools: Mutex<Vec<Tools>>,
@@ -63,7 +63,7 @@ struct Tools {
     convert: convert::Worker,
     converted: Vec<u8>,
     /// Open directories, the latest one last.
-    handles: VecDeque<(Arc<Directory>, Dir)>,
+    handles: VecDeque<(Arc<Directory>, DirMut)>,
 }
 
 impl Writer {
@@ -71,7 +71,7 @@ impl Writer {
     pub(super) fn create(path: &Path, big_file_threshold: u64) -> std::io::Result<Writer> {
         by_path::create_dir(path)?;
         Ok(Writer {
-            root: Dir::open(path)?,
+            root: own::open(path)?,
             path: path.to_owned(),
             big_file_threshold,
             tools: Mutex::default(),
@@ -137,7 +137,7 @@ impl Drop for Writer {
 }
 
 impl Tools {
-    fn write(&mut self, root: &Dir, file: &File, content: &[u8]) -> Result<Option<Stat>, Odd> {
+    fn write(&mut self, root: &DirMut, file: &File, content: &[u8]) -> Result<Option<Stat>, Odd> {
         let path = file.path.as_ref();
         let Tools { convert, converted, handles } = self;
         let content = match convert.class(path, file.mode).map_err(|_| Odd)? {
@@ -167,10 +167,10 @@ impl Tools {
 
 /// Opens a directory below the top, and creates it if it is missing.
 fn open<'h>(
-    handles: &'h mut VecDeque<(Arc<Directory>, Dir)>,
-    root: &Dir,
+    handles: &'h mut VecDeque<(Arc<Directory>, DirMut)>,
+    root: &DirMut,
     dir: &Arc<Directory>,
-) -> Result<&'h Dir, Odd> {
+) -> Result<&'h DirMut, Odd> {
     let at = handles.iter().position(|(other, _)| Arc::ptr_eq(other, dir));
     let at = match at {
         Some(at) => at,
@@ -190,7 +190,7 @@ fn open<'h>(
 }
 
 /// Creates a directory after those above it. Returns false if it cannot be made, or was there.
-fn make(root: &Dir, dir: &Arc<Directory>) -> bool {
+fn make(root: &DirMut, dir: &Arc<Directory>) -> bool {
     let mut missing = Vec::new();
     let mut at = Some(dir);
     while let Some(dir) = at.filter(|dir| dir.made.get().is_none()) {

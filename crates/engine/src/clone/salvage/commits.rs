@@ -9,7 +9,7 @@ use format::{Kind, ObjectId};
 use repo::{Links, objects::Objects, tag_target};
 
 use super::Error;
-use crate::indexing::incoming;
+use crate::pack_indexing::incoming;
 
 /// The most commits that are offered to a server.
 const OFFERS: usize = 256;

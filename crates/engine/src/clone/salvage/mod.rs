@@ -23,13 +23,13 @@ use std::{
     ffi::OsStr,
     io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::Ordering,
 };
 
 use format::ObjectId;
 use repo::{
-    indexing,
-    wire::{Connection, Feature, Version},
+    pack_indexing,
+    wire::{Connection, Version},
 };
 use store::Components;
 use sys::by_path;
@@ -37,19 +37,18 @@ use sys::by_path;
 pub(super) use self::promised::keep_promised;
 use self::{
     commits::{Found, History},
-    request::{Answer, BATCH, Requests},
+    request::{Answer, BATCH, Requests, Scope},
     trees::{Job, Missing, Walk},
 };
 use super::{
-    Event,
-    objects::{Error, Wanted, io_error},
-    resume,
-    server::promisor_content,
+    Caller, Event,
+    junk::gone,
+    marker,
+    objects::{Error, io_error},
+    packs::Packs,
+    server::Fetch,
 };
-use crate::{
-    checkout::Workers,
-    indexing::incoming::{self, Program, StoreOptions},
-};
+use crate::pack_indexing::incoming::{self, Program};
 
 /// The directory of the packs that are set aside, in the Git directory.
 pub(super) const TRANSFER: &str = "sapwood-transfer";
@@ -96,7 +95,7 @@ pub(super) fn is_worth_keeping(git_dir: &Path, keeping: Keeping) -> bool {
     let stats: Vec<_> = stats.iter().filter_map(|path| by_path::stat(path).ok().flatten()).collect();
     let bytes: u64 = stats.iter().map(|stat| stat.size).sum();
     let last = stats.iter().map(|stat| stat.mtime.0).max();
-    let took = last.zip(resume::begun(git_dir)).map_or(0, |(last, first)| last - first);
+    let took = last.zip(marker::begun(git_dir)).map_or(0, |(last, first)| last - first);
     bytes > format::pack::HEADER_LEN as u64 && (keeping == Keeping::All || bytes >= LARGE || took >= LONG)
 }
 
@@ -120,24 +119,19 @@ pub(super) fn set_aside(git_dir: &Path) -> io::Result<()> {
     if packs_in(&transfer.join("pack")).is_ok_and(|packs| !packs.is_empty()) {
         return Ok(());
     }
-    match by_path::rename(&git_dir.join("objects/pack"), &transfer.join("pack")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    gone(by_path::rename(&git_dir.join("objects/pack"), &transfer.join("pack")))
 }
 
 /// Removes the packs that were set aside.
-pub(super) fn discard(wanted: &Wanted<'_>) -> Result<(), Error> {
-    let transfer = wanted.git_dir.join(TRANSFER);
-    match by_path::remove_dir_all(&transfer) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &transfer)(error)),
-        _ => Ok(()),
-    }
+pub(super) fn discard(git_dir: &Path) -> Result<(), Error> {
+    let transfer = git_dir.join(TRANSFER);
+    gone(by_path::remove_dir_all(&transfer)).map_err(io_error("remove", &transfer))
 }
 
-/// Makes the packs those of `objects`. They appear at once, unless a template brought packs.
-pub(super) fn install(objects: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
-    let (from, to) = (wanted.git_dir.join(TRANSFER).join("pack"), objects.join("pack"));
+/// Makes the packs those of the repository. They appear at once, unless a template brought packs.
+pub(super) fn install(packs: &Packs<'_>) -> Result<(), Error> {
+    let objects = &packs.objects;
+    let (from, to) = (packs.skeleton.git_dir().join(TRANSFER).join("pack"), objects.join("pack"));
     let failed = |error| io_error("create", &to)(error);
     match by_path::rename(&from, &to) {
         Err(error)
@@ -153,31 +147,26 @@ pub(super) fn install(objects: &Path, wanted: &Wanted<'_>) -> Result<(), Error> 
         renamed => renamed.map_err(failed)?,
     }
     for directory in [&to, objects] {
-        let synced = wanted.fsync.directory(Components::PACK | Components::PACK_METADATA, directory);
+        let synced =
+            packs.skeleton.writing.fsync.directory(Components::PACK | Components::PACK_METADATA, directory);
         synced.map_err(io_error("sync", directory))?;
     }
-    discard(wanted)
+    discard(packs.skeleton.git_dir())
 }
 
 /// Brings what is missing beside the packs that were set aside.
-pub(super) fn go_on(
-    connection: Connection,
-    wanted: &Wanted<'_>,
-    events: &(dyn Fn(Event<'_>) + Sync),
-    interrupt: &AtomicBool,
-) -> Result<Outcome, Error> {
+pub(super) fn go_on(connection: Connection, fetch: &Fetch<'_>) -> Result<Outcome, Error> {
     if connection.version() != Version::V2 || connection.writes_objects() {
         return Ok(Outcome::Useless(Some(connection)));
     }
-    let transfer = wanted.git_dir.join(TRANSFER);
-    let Some(leads) = salvage(&transfer, wanted, interrupt)? else {
+    let transfer = fetch.packs.skeleton.git_dir().join(TRANSFER);
+    let Some(leads) = salvage(&transfer, fetch)? else {
         return Ok(Outcome::Useless(Some(connection)));
     };
-    let can_omit = connection.has(Feature::Filter);
-    let mut requests = Requests::new(connection, &transfer, wanted, events, interrupt);
-    match complete(&mut requests, &leads, can_omit)? {
+    let mut requests = Requests::new(connection, &transfer, fetch);
+    match complete(&mut requests, &leads)? {
         Answer::Came => {
-            checked::check(&transfer, wanted, events, interrupt)?;
+            checked::check(&transfer, fetch)?;
             Ok(Outcome::Finished(requests.ends))
         }
         Answer::Refused => Ok(Outcome::Useless(requests.into_connection())),
@@ -186,24 +175,21 @@ pub(super) fn go_on(
 
 /// Makes whole packs of those that broke off. Returns commits at which the history may begin, or
 /// `None` if nothing is of use.
-fn salvage(
-    transfer: &Path,
-    wanted: &Wanted<'_>,
-    interrupt: &AtomicBool,
-) -> Result<Option<Vec<ObjectId>>, Error> {
-    let packs = transfer.join("pack");
-    let store_options = store_options(transfer, wanted, interrupt);
+fn salvage(transfer: &Path, fetch: &Fetch<'_>) -> Result<Option<Vec<ObjectId>>, Error> {
+    let directory = transfer.join("pack");
+    let interrupt = fetch.packs.skeleton.caller.interrupt;
+    let store_options = fetch.packs.options(transfer, fetch.promisor_content());
     let (mut leads, mut whole) = (Vec::new(), 0);
-    for path in tidied(&packs).map_err(io_error("opendir", &packs))? {
+    for path in tidied(&directory).map_err(io_error("opendir", &directory))? {
         if is_indexed(&path) {
             whole += 1;
             continue;
         }
-        let meter = indexing::Meter::default();
-        let options = indexing::Options { meter: &meter, ..store_options.options() };
-        let finish = wanted.pack_settings.finish();
+        let meter = pack_indexing::Meter::default();
+        let options = pack_indexing::Options { meter: &meter, ..store_options.options() };
+        let finish = fetch.packs.settings.finish();
         let promisor = store_options.promisor.clone();
-        match crate::indexing::salvage(&path, store_options.target(), &finish, promisor, &options) {
+        match crate::pack_indexing::salvage(&path, store_options.target(), &finish, promisor, &options) {
             Ok(None) => {}
             Ok(Some(salvaged)) => {
                 whole += 1;
@@ -211,7 +197,9 @@ fn salvage(
             }
             Err(_) if interrupt.load(Ordering::Relaxed) => return Err(incoming::Error::Interrupted.into()),
             // The file is damaged: what a disk lost cannot be told from what a server forged.
-            Err(crate::indexing::Error::Pack(error)) if !matches!(error, indexing::Error::Read(_)) => {
+            Err(crate::pack_indexing::Error::Pack(error))
+                if !matches!(error, pack_indexing::Error::Read(_)) =>
+            {
                 return Ok(None);
             }
             Err(cause) => {
@@ -242,86 +230,57 @@ fn tidied(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(packs)
 }
 
-/// The treatment of a pack that arrives in `objects`.
-fn store_options<'a>(
-    objects: &'a Path,
-    wanted: &'a Wanted<'_>,
-    interrupt: &'a AtomicBool,
-) -> StoreOptions<'a> {
-    StoreOptions {
-        objects,
-        hash: wanted.hash,
-        settings: wanted.pack_settings,
-        fsync: wanted.fsync,
-        shared: wanted.shared,
-        existing: None,
-        promisor: promisor_content(wanted),
-        keep: None,
-        interrupt,
-        meter: wanted.receiving,
-        observer: None,
-        rules: None,
-        say: &|_| {},
-        keeps_partial: true,
-    }
-}
-
 /// Asks for everything that the refs need and that is not here. `leads` may lead to more history.
-/// `can_omit` is true if the server can leave out what hangs below an object.
-fn complete(requests: &mut Requests<'_>, leads: &[ObjectId], can_omit: bool) -> Result<Answer, Error> {
-    let selection = requests.wanted.selection;
+fn complete(requests: &mut Requests<'_>, leads: &[ObjectId]) -> Result<Answer, Error> {
+    let Fetch { selection, limits, packs, .. } = *requests.fetch;
+    let (interrupt, can_omit) = (packs.skeleton.caller.interrupt, requests.can_omit);
     let tips: Vec<ObjectId> = selection.mapped.iter().map(|mapped| mapped.theirs.oid).collect();
     let objects = requests.objects();
-    let mut found = commits::walk(&objects, History { tips: &tips, ends: &[] }, leads, requests.interrupt)?;
+    let mut found = commits::walk(&objects, History { tips: &tips, ends: &[] }, leads, interrupt)?;
     if !found.roots.iter().any(|tree| objects.contains_listed(tree)) {
         // Only commits came. They are less than the questions for all trees would cost.
         return Ok(Answer::Refused);
     }
-    if requests.wanted.limits.deepens() {
+    if limits.deepens() {
         if !can_omit || requests.ask_for_ends(&tips, &found.present(&tips))? == Answer::Refused {
             return Ok(Answer::Refused);
         }
         let history = History { tips: &tips, ends: &requests.ends };
-        found = commits::walk(&requests.objects(), history, leads, requests.interrupt)?;
+        found = commits::walk(&requests.objects(), history, leads, interrupt)?;
     }
     if !found.missing.is_empty() {
-        if !can_omit || requests.ask(&found.missing, &found.complete, true)? == Answer::Refused {
+        if !can_omit || requests.ask(&found.missing, &found.complete, Scope::Named)? == Answer::Refused {
             return Ok(Answer::Refused);
         }
         let history = History { tips: &tips, ends: &requests.ends };
-        found = commits::walk(&requests.objects(), history, &[], requests.interrupt)?;
+        found = commits::walk(&requests.objects(), history, &[], interrupt)?;
         if !found.missing.is_empty() {
             return Err(Error::Incomplete);
         }
     }
-    if tags(requests, &tips, &found, can_omit)? == Answer::Refused {
+    if tags(requests, &tips, &found)? == Answer::Refused {
         return Ok(Answer::Refused);
     }
-    let walk = Walk::new(requests.interrupt);
+    let walk = Walk::new(interrupt);
     let jobs = found.roots.into_iter().map(Job::root).collect();
-    if trees(requests, &walk, jobs, can_omit)? == Answer::Refused {
+    if trees(requests, &walk, jobs)? == Answer::Refused {
         return Ok(Answer::Refused);
     }
-    match requests.wanted.limits.filter {
+    match limits.filter {
         Some(_) if can_omit => Ok(Answer::Came),
         _ => requests.ask_all(&walk.into_missing_blobs()),
     }
 }
 
 /// Asks for the trees that are missing below `jobs`.
-fn trees(
-    requests: &mut Requests<'_>,
-    walk: &Walk<'_>,
-    mut jobs: Vec<Job>,
-    can_omit: bool,
-) -> Result<Answer, Error> {
-    let workers = Workers::Fixed(requests.wanted.workers.max(1));
+fn trees(requests: &mut Requests<'_>, walk: &Walk<'_>, mut jobs: Vec<Job>) -> Result<Answer, Error> {
+    let workers = requests.fetch.options().workers();
     let mut missing = Vec::new();
     loop {
         missing.extend(walk.run(&requests.objects(), jobs, workers)?);
         missing.sort_unstable();
         let Some(depth) = missing.first().map(|tree| tree.depth) else { return Ok(Answer::Came) };
-        if !can_omit {
+        if !requests.can_omit {
             return Ok(Answer::Refused);
         }
         // Git leaves out a tree that it meets in another one before it comes to its name.
@@ -340,15 +299,10 @@ fn trees(
 }
 
 /// Asks for the tags that the server would have sent with the commits they name.
-fn tags(
-    requests: &mut Requests<'_>,
-    tips: &[ObjectId],
-    found: &Found,
-    can_omit: bool,
-) -> Result<Answer, Error> {
+fn tags(requests: &mut Requests<'_>, tips: &[ObjectId], found: &Found) -> Result<Answer, Error> {
     let objects = requests.objects();
     let mut missing = Vec::new();
-    for tag in &requests.wanted.selection.follow_tags {
+    for tag in &requests.fetch.selection.follow_tags {
         let is_reached = found.reaches(tag.peeled.as_ref().unwrap_or(&tag.oid));
         match (is_reached, objects.contains_listed(&tag.oid)) {
             (true, false) => missing.push(tag.oid),
@@ -357,9 +311,11 @@ fn tags(
             _ => {}
         }
     }
-    match missing.is_empty() {
-        true => Ok(Answer::Came),
+    if missing.is_empty() {
+        Ok(Answer::Came)
+    } else {
         // The history of the tips is complete, so nothing but the tags comes.
-        false => requests.ask(&missing, tips, can_omit),
+        let scope = if requests.can_omit { Scope::Named } else { Scope::Reachable };
+        requests.ask(&missing, tips, scope)
     }
 }

@@ -1,18 +1,15 @@
 //! Requests for objects by name. Each answer is a pack that stays.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::{path::Path, sync::atomic::Ordering};
 
 use format::ObjectId;
 use repo::{
     objects::Objects,
-    wire::{self, Connection, Limits},
+    wire::{self, Connection, Feature, Limits},
 };
 
-use super::{Error, Event, Wanted, incoming, store_options};
-use crate::clone::server::Tips;
+use super::{Caller, Error, Event, Fetch, incoming};
+use crate::clone::server::Haves;
 
 /// The most objects of one request. It stays below 1 MiB, the longest request that many http
 /// servers take.
@@ -27,6 +24,15 @@ pub(super) enum Answer {
     Refused,
 }
 
+/// The trees and blobs that come with the named objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// None but those that are named.
+    Named,
+    /// All that the named objects lead to.
+    Reachable,
+}
+
 /// A request for objects.
 #[derive(Clone, Copy)]
 struct Query<'a> {
@@ -39,32 +45,26 @@ struct Query<'a> {
 
 /// A conversation.
 pub(super) struct Requests<'a> {
-    pub(super) wanted: &'a Wanted<'a>,
-    pub(super) interrupt: &'a AtomicBool,
+    pub(super) fetch: &'a Fetch<'a>,
+    /// The server can leave out what hangs below an object.
+    pub(super) can_omit: bool,
     /// The commits at which the history ends.
     pub(super) ends: Vec<ObjectId>,
     connection: Option<Connection>,
     transfer: &'a Path,
-    events: &'a (dyn Fn(Event<'_>) + Sync),
     has_answered: bool,
 }
 
 impl<'a> Requests<'a> {
-    pub(super) fn new(
-        connection: Connection,
-        transfer: &'a Path,
-        wanted: &'a Wanted<'a>,
-        events: &'a (dyn Fn(Event<'_>) + Sync),
-        interrupt: &'a AtomicBool,
-    ) -> Requests<'a> {
+    pub(super) fn new(connection: Connection, transfer: &'a Path, fetch: &'a Fetch<'a>) -> Requests<'a> {
+        let can_omit = connection.has(Feature::Filter);
         let connection = Some(connection);
-        let (ends, has_answered) = (Vec::new(), false);
-        Requests { wanted, interrupt, ends, connection, transfer, events, has_answered }
+        Requests { fetch, can_omit, ends: Vec::new(), connection, transfer, has_answered: false }
     }
 
     /// Returns the objects that are here.
     pub(super) fn objects(&self) -> Objects {
-        Objects::new(self.transfer, self.wanted.hash)
+        Objects::new(self.transfer, self.fetch.packs.hash)
     }
 
     /// Returns the connection, unless an answer has ended it.
@@ -75,13 +75,13 @@ impl<'a> Requests<'a> {
     /// Asks where the history ends that is cut off, and for its commits. `haves` are tips that are
     /// here: the server does not send them, nor what is before them.
     pub(super) fn ask_for_ends(&mut self, tips: &[ObjectId], haves: &[ObjectId]) -> Result<Answer, Error> {
-        self.request(Query { names: tips, haves, ends: &[], limits: &omitting(self.wanted.limits.clone()) })
+        self.request(Query { names: tips, haves, ends: &[], limits: &omitting(self.fetch.limits.clone()) })
     }
 
     /// Asks for blobs in batches. See [`Requests::ask`].
     pub(super) fn ask_all(&mut self, names: &[ObjectId]) -> Result<Answer, Error> {
         for batch in names.chunks(BATCH) {
-            if self.ask(batch, &[], false)? == Answer::Refused {
+            if self.ask(batch, &[], Scope::Reachable)? == Answer::Refused {
                 return Ok(Answer::Refused);
             }
         }
@@ -93,46 +93,48 @@ impl<'a> Requests<'a> {
         let limits = omitting(Limits::default());
         let answer = self.request(Query { names, haves: &[], ends: &[], limits: &limits })?;
         let objects = self.objects();
-        match answer == Answer::Refused || names.iter().any(|name| objects.contains_listed(name)) {
-            true => Ok(answer),
-            false => Err(Error::Incomplete),
+        if answer == Answer::Refused || names.iter().any(|name| objects.contains_listed(name)) {
+            Ok(answer)
+        } else {
+            Err(Error::Incomplete)
         }
     }
 
-    /// Asks for objects by name. With `omits`, no tree and no blob comes but those that are named;
-    /// `haves` are commits whose history is complete. It is an error if one of the objects does not
-    /// come.
+    /// Asks for objects by name. `haves` are commits whose history is complete. It is an error if
+    /// one of the objects does not come.
     pub(super) fn ask(
         &mut self,
         names: &[ObjectId],
         haves: &[ObjectId],
-        omits: bool,
+        scope: Scope,
     ) -> Result<Answer, Error> {
         // Blobs lead to no history, and thousands of commits make a request too long.
-        let (limits, ends) = match omits {
-            true => (omitting(Limits::default()), self.ends.clone()),
-            false => Default::default(),
+        let (limits, ends) = match scope {
+            Scope::Named => (omitting(Limits::default()), self.ends.clone()),
+            Scope::Reachable => Default::default(),
         };
         let answer = self.request(Query { names, haves, ends: &ends, limits: &limits })?;
         let objects = self.objects();
-        match answer == Answer::Refused || names.iter().all(|name| objects.contains_listed(name)) {
-            true => Ok(answer),
-            false => Err(Error::Incomplete),
+        if answer == Answer::Refused || names.iter().all(|name| objects.contains_listed(name)) {
+            Ok(answer)
+        } else {
+            Err(Error::Incomplete)
         }
     }
 
     fn request(&mut self, query: Query<'_>) -> Result<Answer, Error> {
         let Query { names, haves, ends, limits } = query;
-        if self.interrupt.load(Ordering::Relaxed) {
+        let (fetch, packs) = (self.fetch, self.fetch.packs);
+        let Caller { events, interrupt, .. } = *packs.skeleton.caller;
+        if interrupt.load(Ordering::Relaxed) {
             return Err(incoming::Error::Interrupted.into());
         }
-        let (events, wanted) = (self.events, self.wanted);
         let texts = |text: &[u8]| events(Event::Remote(text));
         let (mut tips, mut is_second);
         is_second = false;
         let stream = loop {
-            let connection = self.connection.take().map_or_else(wanted.reconnect, Ok)?;
-            tips = Tips::new(haves.to_vec());
+            let connection = self.connection.take().map_or_else(|| fetch.connect(), Ok)?;
+            tips = Haves::new(haves.to_vec());
             let mut request = wire::Request {
                 wants: names,
                 want_refs: &[],
@@ -163,18 +165,16 @@ impl<'a> Requests<'a> {
             return Ok(Answer::Refused);
         }
         self.has_answered = true;
-        for counter in [&wanted.receiving.deltas, &wanted.receiving.resolved] {
+        for counter in [&fetch.options().receiving.deltas, &fetch.options().receiving.resolved] {
             counter.store(0, Ordering::Relaxed);
         }
         let (aborted, mut stream) = (stream.aborted(), stream);
-        let store_options = store_options(self.transfer, wanted, self.interrupt);
+        let store_options = packs.options(self.transfer, fetch.promisor_content());
         let stored = incoming::store_pack(&mut stream, &store_options);
-        stored.map_err(|error| match aborted.load(Ordering::Relaxed) {
-            true => Error::Aborted,
-            false => error.into(),
-        })?;
+        stored
+            .map_err(|error| if aborted.load(Ordering::Relaxed) { Error::Aborted } else { error.into() })?;
         self.connection = stream.finish_and_reuse()?;
-        (self.events)(Event::Received);
+        events(Event::Received);
         Ok(Answer::Came)
     }
 }

@@ -16,7 +16,7 @@ use repo::objects::{Objects, Reader};
 use super::Error;
 use crate::{
     crew::{self, Tuning, Workers},
-    indexing::incoming,
+    pack_indexing::incoming,
 };
 
 /// The seen objects are in so many sets, so that threads rarely wait for each other.

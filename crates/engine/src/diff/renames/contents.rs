@@ -7,6 +7,7 @@ use format::{HashKind, ObjectId, index::Index};
 use repo::{
     Repository,
     attributes::{Attributes, Source, Value},
+    keys,
     objects::Reader,
 };
 use sys::Dir;
@@ -25,9 +26,6 @@ use crate::{
 
 /// Reading a file costs about as much as this many steps. A step is the writing of a file.
 const STEPS_PER_FILE: usize = 8;
-
-/// The default of `core.bigFileThreshold`, in bytes.
-const DEFAULT_BIG_FILE_THRESHOLD: u64 = 512 << 20;
 
 /// The attribute that marks a file as text or binary.
 const DIFF_ATTRIBUTE: &str = "diff";
@@ -187,8 +185,7 @@ impl<'a> Contents<'a> {
         predicate: impl Fn(&[u8], &[u8]) -> bool + Sync,
     ) -> Result<Vec<(bool, Vec<String>)>, LookError> {
         // A larger file is binary, unless an attribute marks it as text.
-        let big_file_threshold =
-            self.repo.config_size("core.bigFileThreshold")?.unwrap_or(DEFAULT_BIG_FILE_THRESHOLD);
+        let big_file_threshold = self.repo.config(&keys::core::BIG_FILE_THRESHOLD)?;
         self.map(pairs, |worker, sides| {
             let mut contents = [Vec::new(), Vec::new()];
             let mut warnings = Vec::new();
@@ -218,9 +215,10 @@ impl<'a> Contents<'a> {
     /// content. The attribute is read only if it affects the result.
     fn is_text(&self, path: &BString, content: &[u8]) -> Result<bool, LookError> {
         let by_content = spans::looks_like_text(content);
-        match content.contains_str("\r\n") {
-            true => self.is_text_by_attribute(path, by_content),
-            false => Ok(by_content),
+        if content.contains_str("\r\n") {
+            self.is_text_by_attribute(path, by_content)
+        } else {
+            Ok(by_content)
         }
     }
 
@@ -244,7 +242,7 @@ impl<'a> Contents<'a> {
             Value::Text(name) => name.to_str_lossy().into_owned(),
             Value::Unspecified => "default".to_owned(),
         };
-        let is_binary = self.repo.config_bool(&format!("diff.{driver}.binary"));
+        let is_binary = self.repo.config(&keys::diff::DRIVER_BINARY.of(driver));
         Ok(is_binary.ok().flatten().map_or(by_content, |is_binary| !is_binary))
     }
 

@@ -87,9 +87,10 @@ impl Walk<'_> {
                 Some(seen) if seen.is_known || !is_known => {}
                 Some(seen) => {
                     seen.is_known = true;
-                    match seen.is_queued {
-                        true => self.open -= 1,
-                        false => pending.extend_from_slice(&seen.links.parents),
+                    if seen.is_queued {
+                        self.open -= 1
+                    } else {
+                        pending.extend_from_slice(&seen.links.parents)
                     }
                 }
                 None => {

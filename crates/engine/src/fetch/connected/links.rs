@@ -18,7 +18,7 @@ use std::{
 
 use bstr::ByteSlice as _;
 use format::{Kind, ObjectId};
-use repo::indexing::{Large, Meter, Observer, Wanted};
+use repo::pack_indexing::{Large, Meter, Observer, Wanted};
 
 /// The number of shards of the table, chosen so that threads rarely wait for each other.
 const SHARDS: usize = 64;

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use format::ObjectId;
 use repo::{
-    Commits, Repository,
+    Commits, Repository, keys,
     objects::{Kind, Objects},
     wire::{Error, Negotiator},
 };
@@ -36,8 +36,8 @@ pub enum Algorithm {
 impl Algorithm {
     /// Reads the setting.
     pub fn load(repo: &Repository) -> Result<Algorithm, repo::Error> {
-        let Some(name) = repo.config_str_required("fetch.negotiationAlgorithm")? else {
-            let experimental = repo.config_bool("feature.experimental")?.unwrap_or(false);
+        let Some(name) = repo.config_str_required(&keys::fetch::NEGOTIATION_ALGORITHM)? else {
+            let experimental = repo.config(&keys::feature::EXPERIMENTAL)?;
             return Ok(if experimental { Algorithm::Skipping } else { Algorithm::default() });
         };
         match name.as_slice() {

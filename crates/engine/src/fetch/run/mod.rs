@@ -10,7 +10,7 @@ use repo::{
     Repository,
     wire::{Advertisement, Client},
 };
-use store::refs::{Edit, Failures, Follow, Rejection, Transaction};
+use store::refs::{Edit, Failures, Follow, RefTransaction, Rejection};
 
 use super::{
     Context, Error, Event, FailedTransaction, FetchHeadPolicy, Options, Report,
@@ -290,8 +290,8 @@ impl<'a> Fetch<'a> {
         Ok(())
     }
 
-    fn transaction(&self, failures: Failures) -> Transaction<'a> {
-        let mut transaction = Transaction::new(self.context.refs, failures);
+    fn transaction(&self, failures: Failures) -> RefTransaction<'a> {
+        let mut transaction = RefTransaction::new(self.context.refs, failures);
         if let Some(hook) = self.context.hook {
             transaction.observed_by(Box::new(hook));
         }

@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 use format::ObjectId;
-use repo::wire::Advertisement;
+use repo::{keys, wire::Advertisement};
 use store::refs::{Edit, Failures, Follow, New, Stage};
 
 use super::{
@@ -16,11 +16,11 @@ impl Fetch<'_> {
         let repo = self.context.repo;
         let Some(branch) = branch_of_head(theirs) else { return Ok(()) };
         let name = &self.remote.name;
-        let is_mirror =
-            repo.is_bare() && repo.config_bool(&format!("remote.{name}.mirror"))?.unwrap_or(false);
-        let (head, target) = match is_mirror {
-            true => ("HEAD".to_owned(), format!("refs/heads/{branch}")),
-            false => (format!("refs/remotes/{name}/HEAD"), format!("refs/remotes/{name}/{branch}")),
+        let is_mirror = repo.is_bare() && repo.config(&keys::remote::MIRROR.of(name))?;
+        let (head, target) = if is_mirror {
+            ("HEAD".to_owned(), format!("refs/heads/{branch}"))
+        } else {
+            (format!("refs/remotes/{name}/HEAD"), format!("refs/remotes/{name}/{branch}"))
         };
         let (head, target) = (BString::from(head), BString::from(target));
         if self.options.dry_run || repo.find_ref(target.as_bstr())?.is_none() {

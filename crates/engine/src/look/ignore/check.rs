@@ -9,13 +9,10 @@ use std::path::Path;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Flags, Index};
-use repo::Repository;
+use repo::{Repository, keys};
 use sys::{Dir, FileType};
 
-use super::{Rule, RuleFile, Rules};
-
-/// Git ignores rule files from this size on, in bytes.
-const LARGEST: usize = 100 << 20;
+use super::{LARGEST, Rule, RuleFile, Rules, read_start};
 
 /// The rules of one file.
 #[derive(Clone, Debug, Default)]
@@ -79,16 +76,17 @@ impl Sources {
 
     /// Adds the content of a file, which overrides the files added before.
     pub fn add(&mut self, name: BString, content: &[u8], icase: bool) {
-        match content.len() >= LARGEST {
-            true => self.warnings.push(too_large(name.as_bstr())),
-            false => self.last.push(Source { name, rules: Rules::parse(content, icase) }),
+        if content.len() >= LARGEST {
+            self.warnings.push(too_large(name.as_bstr()))
+        } else {
+            self.last.push(Source { name, rules: Rules::parse(content, icase) })
         }
     }
 }
 
 /// Returns true if patterns ignore case.
 pub fn folds_case(repo: &Repository) -> Result<bool, repo::Error> {
-    Ok(repo.config_bool("core.ignoreCase")?.unwrap_or(false))
+    repo.config(&keys::core::IGNORE_CASE)
 }
 
 fn unable(name: &BStr, error: &std::io::Error) -> BString {
@@ -243,12 +241,8 @@ impl<'a> Checker<'a> {
         let name: BString = [dir.as_bytes(), per_directory.as_bytes()].concat().into();
         // The leading directory of a rule file may have become a symbolic link.
         let content = match self.worktree.map(|worktree| worktree.open_file_through_links(&name)) {
-            Some(Ok(mut file)) => {
-                let mut content = Vec::new();
-                // A read fails, for example, if the path is a directory.
-                let read = std::io::Read::read_to_end(&mut file, &mut content);
-                read.is_ok().then_some(content)
-            }
+            // A read fails, for example, if the path is a directory.
+            Some(Ok(file)) => read_start(&file, sys::stat_of(&file).map_or(0, |stat| stat.size)).ok(),
             Some(Err(error)) => {
                 use std::io::ErrorKind::{NotADirectory, NotFound};
                 if !matches!(error.kind(), NotFound | NotADirectory) {

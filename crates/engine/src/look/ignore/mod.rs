@@ -8,11 +8,16 @@
 
 pub mod check;
 
-use std::{collections::HashMap, io, io::Read as _, path::Path, sync::Arc};
+use std::{collections::HashMap, io, path::Path, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::pattern::Pattern;
+use repo::keys;
 use sys::{Refused, UserPath};
+
+/// The size in bytes from which a rule file is ignored, as in Git. No more is read, because anybody
+/// can make a sparse file of any size.
+pub(crate) const LARGEST: usize = 100 << 20;
 
 /// The rule in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +138,7 @@ fn rule_file(path: &Path, called: &Path) -> Result<RuleFile, repo::Error> {
 
 /// Returns the path of the user's rule file: `core.excludesFile`, or its default.
 fn users_file(repo: &repo::Repository) -> Result<Option<UserPath>, repo::Error> {
-    let configured = repo.config_path("core.excludesFile")?;
+    let configured = repo.config_path(&keys::core::EXCLUDES_FILE)?;
     Ok(configured.or_else(|| repo.env().xdg_config("ignore")))
 }
 
@@ -180,9 +185,12 @@ pub struct Unreadable {
     pub source: io::Error,
 }
 
+/// Returns the content of a file `.gitignore`; empty if there is none.
+type ReadRules<'a> = Box<dyn Fn(&BStr) -> io::Result<Vec<u8>> + 'a>;
+
 /// The rules of a worktree.
 pub struct Ignores<'a> {
-    root: &'a sys::Dir,
+    read: ReadRules<'a>,
     /// The rules from files outside of the worktree, in descending order of precedence.
     outside: Vec<Rules>,
     icase: bool,
@@ -194,8 +202,15 @@ impl<'a> Ignores<'a> {
     /// Creates the rules for the worktree `root`. `outside` are the contents of `info/exclude` and
     /// `core.excludesFile`, in this order. `icase` is `core.ignoreCase`.
     pub fn new(root: &'a sys::Dir, outside: &[&[u8]], icase: bool) -> Self {
+        Ignores::reading(|file| read_in(root, file), outside, icase)
+    }
+
+    /// Like [`Ignores::new`], for files that are not in a directory: `read` returns the content of
+    /// a `.gitignore`.
+    pub fn reading(read: impl Fn(&BStr) -> io::Result<Vec<u8>> + 'a, outside: &[&[u8]], icase: bool) -> Self {
         let outside = outside.iter().map(|content| Rules::parse(content, icase)).collect();
-        Ignores { root, outside, icase, inside: HashMap::new(), directories: HashMap::new() }
+        let (inside, directories) = (HashMap::new(), HashMap::new());
+        Ignores { read: Box::new(read), outside, icase, inside, directories }
     }
 
     /// Returns true if `path` or a directory above it is ignored. Fails if a `.gitignore` cannot be
@@ -240,21 +255,32 @@ impl<'a> Ignores<'a> {
             file.push(b'/');
         }
         file.extend_from_slice(b".gitignore");
-        let mut content = Vec::new();
-        // If the file is missing, is a link, or has a path through a non-directory, it has no
-        // rules.
-        let mut read = || match self.root.open_file(&file) {
-            Ok(mut open) if sys::stat_of(&open)?.file_type == sys::FileType::File => {
-                open.read_to_end(&mut content)
-            }
-            _ => Ok(0),
+        let content = match (self.read)(file.as_bstr()) {
+            Ok(content) => content,
+            Err(source) => return Err(Unreadable { path: file, source }),
         };
-        if let Err(source) = read() {
-            return Err(Unreadable { path: file, source });
-        }
         self.inside.insert(dir.to_owned(), Rules::parse(&content, self.icase));
         Ok(())
     }
+}
+
+/// Reads a file. If it is missing, is a link, has a path through a non-directory, or is too large,
+/// it has no rules.
+fn read_in(root: &sys::Dir, file: &BStr) -> io::Result<Vec<u8>> {
+    let Ok(open) = root.open_file(file) else { return Ok(Vec::new()) };
+    let stat = sys::stat_of(&open)?;
+    if stat.file_type != sys::FileType::File || stat.size >= LARGEST as u64 {
+        return Ok(Vec::new());
+    }
+    let content = read_start(&open, stat.size)?;
+    Ok(if content.len() < LARGEST { content } else { Vec::new() })
+}
+
+/// Reads at most [`LARGEST`] bytes of a file whose stat says `size`.
+pub(crate) fn read_start(file: &sys::File, size: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    sys::read_up_to(file, size, LARGEST as u64, &mut content)?;
+    Ok(content)
 }
 
 impl Rule {

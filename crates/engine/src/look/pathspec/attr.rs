@@ -139,9 +139,10 @@ fn parse_one(word: &[u8]) -> Result<Requirement, Error> {
             None => (word, State::Set),
         },
     };
-    match repo::attributes::is_name(name) {
-        true => Ok(Requirement { name: name.into(), state }),
-        false => Err(fail(&[b"invalid attribute name ", name])),
+    if repo::attributes::is_name(name) {
+        Ok(Requirement { name: name.into(), state })
+    } else {
+        Err(fail(&[b"invalid attribute name ", name]))
     }
 }
 

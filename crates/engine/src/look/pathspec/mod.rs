@@ -182,12 +182,11 @@ impl Pathspecs {
                 (item.attr.is_some(), "'attr'"),
             ];
             let given: Vec<&str> = magic.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
-            match given.is_empty() {
-                true => Ok(item),
-                false => {
-                    let names = given.join(", ");
-                    Err(fail(&[spec, b": pathspec magic not supported by this command: ", names.as_bytes()]))
-                }
+            if given.is_empty() {
+                Ok(item)
+            } else {
+                let names = given.join(", ");
+                Err(fail(&[spec, b": pathspec magic not supported by this command: ", names.as_bytes()]))
             }
         });
         Ok(Pathspecs { items: items.collect::<Result<_, _>>()? })
@@ -205,16 +204,18 @@ impl Pathspecs {
         let names = |item: &Item| {
             let name = item.pattern.strip_suffix(b"/").unwrap_or(&item.pattern).as_bstr();
             let mut here = index.range_of(name);
-            let is_here = match name.len() == item.pattern.len() {
-                true => !here.is_empty(),
-                false => here.any(|at| index.mode_at(at).is_gitlink()),
+            let is_here = if name.len() == item.pattern.len() {
+                !here.is_empty()
+            } else {
+                here.any(|at| index.mode_at(at).is_gitlink())
             };
             is_here || !index.range_below(name).is_empty()
         };
-        match self.are_names() {
-            true => self.items.iter().any(names),
-            false => (0..index.len())
-                .any(|at| self.matches_entry(index.path_at(at), index.mode_at(at), &mut Seen::default())),
+        if self.are_names() {
+            self.items.iter().any(names)
+        } else {
+            (0..index.len())
+                .any(|at| self.matches_entry(index.path_at(at), index.mode_at(at), &mut Seen::default()))
         }
     }
 
@@ -260,9 +261,10 @@ impl Pathspecs {
 
     /// Like [`Pathspecs::matches`] for an entry with this mode: `sub/` selects the submodule `sub`.
     pub fn matches_entry(&self, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
-        match mode.is_gitlink() {
-            true => self.any(seen, |item| item.matches(path) || item.matches_directory(path)),
-            false => self.matches(path, seen),
+        if mode.is_gitlink() {
+            self.any(seen, |item| item.matches(path) || item.matches_directory(path))
+        } else {
+            self.matches(path, seen)
         }
     }
 
@@ -583,10 +585,7 @@ impl Item {
     }
 
     fn same(&self, left: &[u8], right: &[u8]) -> bool {
-        match self.icase {
-            true => left.eq_ignore_ascii_case(right),
-            false => left == right,
-        }
+        if self.icase { left.eq_ignore_ascii_case(right) } else { left == right }
     }
 
     /// See [`Pathspecs::reach`].

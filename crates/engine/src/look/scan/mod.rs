@@ -24,7 +24,7 @@ use std::{
 
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, MonitorAnswer, Stage};
-use repo::Repository;
+use repo::{Repository, keys};
 use sys::{Dir, ProcessCwd, Stat};
 
 use self::directory::{Job, JobEntries, ScanWorker};
@@ -72,7 +72,7 @@ pub(crate) struct Note {
 
 /// Returns the number of workers that examine files: one if `core.preloadIndex` is off.
 pub fn workers(repo: &Repository) -> Result<Workers, repo::Error> {
-    Ok(match repo.config_bool("core.preloadIndex")? {
+    Ok(match repo.config(&keys::core::PRELOAD_INDEX)? {
         Some(false) => Workers::Fixed(1),
         Some(true) | None => Workers::Auto,
     })
@@ -258,9 +258,10 @@ impl<'a> Scan<'a> {
     pub(crate) fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
         let mut at = self.next_asked(entries);
         while at < entries.end {
-            let slash = match self.index.directory_at(at) == prefix {
-                true => None,
-                false => self.index.path_at(at)[prefix..].find_byte(b'/'),
+            let slash = if self.index.directory_at(at) == prefix {
+                None
+            } else {
+                self.index.path_at(at)[prefix..].find_byte(b'/')
             };
             at = match slash {
                 None => {
@@ -281,9 +282,10 @@ impl<'a> Scan<'a> {
     /// Returns the position of the first selected entry in the range, or the range's end if there
     /// is none.
     fn next_asked(&self, entries: &Range<usize>) -> usize {
-        match entries.is_empty() || self.is_selected(entries.start) {
-            true => entries.start,
-            false => self.selection.next(entries),
+        if entries.is_empty() || self.is_selected(entries.start) {
+            entries.start
+        } else {
+            self.selection.next(entries)
         }
     }
 }

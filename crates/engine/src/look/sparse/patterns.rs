@@ -12,6 +12,8 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 use format::index::{Index, Stage};
 
+use repo::keys;
+
 use super::cone::{Cone, ConePosition};
 use crate::look::ignore::{self, Rules};
 
@@ -46,7 +48,7 @@ pub enum LoadError {
 
 /// Returns true if the worktree is sparse (`core.sparseCheckout`).
 pub fn is_on(repo: &repo::Repository) -> Result<bool, repo::Error> {
-    Ok(repo.config_bool("core.sparseCheckout")?.unwrap_or(false))
+    repo.config(&keys::core::SPARSE_CHECKOUT)
 }
 
 /// Returns the path of the file.
@@ -60,8 +62,8 @@ pub fn load(repo: &repo::Repository) -> Result<Option<Loaded>, LoadError> {
     if !is_on(repo)? {
         return Ok(None);
     }
-    let flag = |key| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(false));
-    Patterns::read(&path(repo), flag("core.sparseCheckoutCone")?, flag("core.ignoreCase")?)
+    let is_cone = repo.config(&keys::core::SPARSE_CHECKOUT_CONE)?;
+    Patterns::read(&path(repo), is_cone, repo.config(&keys::core::IGNORE_CASE)?)
 }
 
 /// The decision for all paths below a directory.

@@ -113,10 +113,11 @@ impl Trees<'_> {
         let mut found = HashMap::new();
         let mut names = HashSet::new();
         for (mode, name, oid) in list(&mut self.reader, tree.kind(), tree)? {
-            match names.insert(name.clone()) && mode.is_tree() {
-                true => found.insert(name, oid),
+            if names.insert(name.clone()) && mode.is_tree() {
+                found.insert(name, oid)
+            } else {
                 // The walk refuses duplicate names later.
-                false => found.remove(&name),
+                found.remove(&name)
             };
         }
         Ok(found)

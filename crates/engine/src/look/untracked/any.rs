@@ -5,7 +5,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::Index;
-use repo::Repository;
+use repo::{Repository, keys};
 use sys::{Dir, FileType};
 
 use crate::look::{
@@ -17,7 +17,7 @@ use crate::look::{
 pub(crate) fn any(repo: &Repository, worktree: &Dir, index: &Index) -> Result<bool, LookError> {
     let excludes = ignore::outside(repo)?;
     let outside: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
-    let icase = repo.config_bool("core.ignoreCase")?.unwrap_or(false);
+    let icase = repo.config(&keys::core::IGNORE_CASE)?;
     let ignores = Ignores::new(worktree, &outside, icase);
     Search { worktree, index, ignores }.directory("".into(), DirectoryKind::Tracked)
 }
@@ -41,9 +41,10 @@ impl Search<'_> {
     /// ignored.
     fn directory(&mut self, dir: &BStr, kind: DirectoryKind) -> Result<bool, LookError> {
         let examine = |source| LookError::Examine { path: dir.to_owned(), source };
-        let listed = match dir.is_empty() {
-            true => self.worktree.list(),
-            false => self.worktree.open_dir(dir).and_then(|open| open.list()),
+        let listed = if dir.is_empty() {
+            self.worktree.list()
+        } else {
+            self.worktree.open_dir(dir).and_then(|open| open.list())
         };
         let names = match listed {
             // Git warns and continues.
@@ -60,9 +61,10 @@ impl Search<'_> {
             if name.eq_ignore_ascii_case(b".git") {
                 continue;
             }
-            let path = match dir.is_empty() {
-                true => BString::from(name),
-                false => bstr::join("/", [dir.as_bytes(), &name]).into(),
+            let path = if dir.is_empty() {
+                BString::from(name)
+            } else {
+                bstr::join("/", [dir.as_bytes(), &name]).into()
             };
             let found = match file_type {
                 FileType::Directory => self.subdirectory(path.as_bstr())?,
@@ -87,9 +89,10 @@ impl Search<'_> {
         if !self.index.range_below(path).is_empty() {
             return self.directory(path, DirectoryKind::Tracked);
         }
-        match self.ignores.is_ignored(path, true)? {
-            true => Ok(false),
-            false => self.directory(path, DirectoryKind::Untracked),
+        if self.ignores.is_ignored(path, true)? {
+            Ok(false)
+        } else {
+            self.directory(path, DirectoryKind::Untracked)
         }
     }
 

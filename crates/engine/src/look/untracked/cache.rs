@@ -8,7 +8,7 @@ use format::{
     ObjectId,
     index::{Index, UntrackedCache},
 };
-use repo::Repository;
+use repo::{Repository, keys};
 
 use super::{Directories, recorded::ignore_file_id};
 use crate::look::ignore;
@@ -27,14 +27,14 @@ pub enum CacheSetting {
 
 /// Reads the setting, or `feature.manyFiles`.
 pub fn setting(repo: &Repository) -> Result<CacheSetting, repo::Error> {
-    if repo.config_str("core.untrackedCache").is_some() {
-        return Ok(match repo.config_bool("core.untrackedCache") {
+    if repo.config_str(&keys::core::UNTRACKED_CACHE).is_some() {
+        return Ok(match repo.config(&keys::core::UNTRACKED_CACHE) {
             Ok(Some(true)) => CacheSetting::Write,
             Ok(Some(false)) => CacheSetting::Remove,
             _ => CacheSetting::Keep,
         });
     }
-    let many_files = repo.config_bool("feature.manyFiles")?.unwrap_or(false);
+    let many_files = repo.config(&keys::feature::MANY_FILES)?;
     Ok(if many_files { CacheSetting::Write } else { CacheSetting::Keep })
 }
 
@@ -98,6 +98,6 @@ pub fn fit(repo: &Repository, index: &mut Index, directories: Directories) -> bo
 
 /// Returns the cache flags of the option that the configuration selects for `status`.
 fn configured(repo: &Repository) -> u32 {
-    let all = repo.config_str("status.showUntrackedFiles").is_some_and(|value| value == "all");
+    let all = repo.config_str(&keys::status::SHOW_UNTRACKED_FILES).is_some_and(|value| value == "all");
     if all { 0 } else { UntrackedCache::NORMAL }
 }

@@ -111,10 +111,8 @@ impl Walk<'_> {
             return NOTHING;
         }
         let itself = if ignored { State::Ignored } else { State::Untracked };
-        let nested = match options.nested == Nested::Skipped || reach == Reach::Below {
-            true => State::Nothing,
-            false => itself,
-        };
+        let nested =
+            if options.nested == Nested::Skipped || reach == Reach::Below { State::Nothing } else { itself };
         if options.directories == Directories::Files {
             if ignored && options.ignored.is_matching() {
                 return self.unless_nested(path, nested, itself, entry);

@@ -65,10 +65,7 @@ impl Walk<'_> {
             let found = self.root.stat(&goal[..end]).ok().flatten();
             if found.is_none_or(|stat| stat.file_type != FileType::Directory) {
                 // The directory is examined anyway, so that the error is reported.
-                return match dir.is_empty() {
-                    true => Vec::new(),
-                    false => job(goal, enter(0..0), level),
-                };
+                return if dir.is_empty() { Vec::new() } else { job(goal, enter(0..0), level) };
             }
             if ignore_state != IgnoreState::Ignored
                 && let Ok(handle) = self.open(dir)
@@ -93,10 +90,7 @@ impl Walk<'_> {
                         top.add(state, path.as_bstr(), descent.entry, self.options.ignored);
                         return Vec::new();
                     }
-                    within = match self.tracked.folds_case() {
-                        true => 0..0,
-                        false => descent.within,
-                    };
+                    within = if self.tracked.folds_case() { 0..0 } else { descent.within };
                     ignore_state = descent.ignore_state;
                     dir = goal[..=end].as_bstr();
                 }

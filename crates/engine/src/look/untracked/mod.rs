@@ -35,7 +35,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Index, UntrackedCache};
-use repo::Repository;
+use repo::{Repository, keys};
 
 use sys::{
     ThreadCwd,
@@ -167,7 +167,7 @@ impl Excludes {
 }
 
 fn folds_case(repo: &Repository) -> Result<bool, repo::Error> {
-    Ok(repo.config_bool("core.ignoreCase")?.unwrap_or(false))
+    repo.config(&keys::core::IGNORE_CASE)
 }
 
 /// The result of the walk. Directories end with a slash; both lists are in byte order.

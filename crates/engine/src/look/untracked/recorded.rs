@@ -289,10 +289,8 @@ impl Walk<'_> {
         // An error is reported when the directory is listed.
         let look = |reporter: &mut dyn StepReporter| {
             let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
-            let found = match rest.is_empty() {
-                true => from.dir().stat_self().map(Some),
-                false => from.dir().stat_below(rest),
-            };
+            let found =
+                if rest.is_empty() { from.dir().stat_self().map(Some) } else { from.dir().stat_below(rest) };
             reporter.step();
             found.ok().flatten().filter(|stat| stat.file_type == FileType::Directory)
         };
@@ -377,10 +375,7 @@ impl Walk<'_> {
             return true;
         }
         let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
-        let opened = match rest.is_empty() {
-            true => from.dir().try_clone(),
-            false => from.dir().open_dir(rest),
-        };
+        let opened = if rest.is_empty() { from.dir().try_clone() } else { from.dir().open_dir(rest) };
         let Ok(dir) = opened else { return false };
         let content = self.ignore_file(&dir, path, IgnoreFile::Unknown, || node.walk_position());
         content.is_some_and(|content| is_name_of(exclude, &content))
@@ -418,9 +413,10 @@ impl Walk<'_> {
             child.push(b'/');
             let checks_only = recorded.records.recorded(below).is_none_or(|of| of.check_only);
             let purpose =
-                match within.is_empty() && checks_only && self.options.directories != Directories::Files {
-                    true => ReadPurpose::Classify,
-                    false => ReadPurpose::Report,
+                if within.is_empty() && checks_only && self.options.directories != Directories::Files {
+                    ReadPurpose::Classify
+                } else {
+                    ReadPurpose::Report
                 };
             let nested = within.is_empty().then_some(State::Untracked);
             let descent = Descent {

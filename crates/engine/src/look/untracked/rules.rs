@@ -15,7 +15,7 @@ use super::{
 };
 use crate::look::{
     handle::Handle,
-    ignore::{Level, Rules},
+    ignore::{self, LARGEST, Level, Rules},
 };
 
 /// The presence of a `.gitignore` in a directory.
@@ -88,9 +88,10 @@ impl LazyRules {
                 return above;
             }
             let path = unread_rules.from.rest(dir.strip_suffix(b"/").unwrap_or_default());
-            let opened = match path.is_empty() {
-                true => unread_rules.from.dir().try_clone(),
-                false => unread_rules.from.dir().open_dir(path),
+            let opened = if path.is_empty() {
+                unread_rules.from.dir().try_clone()
+            } else {
+                unread_rules.from.dir().open_dir(path)
             };
             let Ok(handle) = opened else { return above };
             let content = walk.ignore_file(&handle, dir, unread_rules.is_there, Vec::new);
@@ -228,7 +229,6 @@ impl Walk<'_> {
         above: Option<Arc<Level>>,
         position: impl FnOnce() -> Vec<usize>,
     ) -> Option<Arc<Level>> {
-        const LARGEST: usize = 100 << 20;
         let Some(content) = content else { return above };
         if content.len() >= LARGEST {
             let name = self.excludes.inside.as_ref().map_or(&b""[..], |name| name.as_bytes());
@@ -253,10 +253,10 @@ impl Walk<'_> {
         let path: BString = [dir.as_bytes(), name.as_bytes()].concat().into();
         if is_there != IgnoreFile::Missing {
             match handle.open_file(name) {
-                Ok(mut file) => {
-                    let mut content = Vec::new();
-                    // A read fails, for example, if the path is a directory.
-                    return io::Read::read_to_end(&mut file, &mut content).ok().map(|_| content);
+                // A read fails, for example, if the path is a directory.
+                Ok(file) => {
+                    let size = sys::stat_of(&file).map_or(0, |stat| stat.size);
+                    return ignore::read_start(&file, size).ok();
                 }
                 Err(source) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => {

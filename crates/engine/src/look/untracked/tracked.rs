@@ -112,9 +112,10 @@ impl<'a> Tracked<'a> {
         let index = self.index;
         let at = (*cursor).max(within.start);
         // If all names are tracked, this is the next entry.
-        let at = match at < within.end && index.path_at(at) == path {
-            true => at,
-            false => index.seek(at, path).min(within.end),
+        let at = if at < within.end && index.path_at(at) == path {
+            at
+        } else {
+            index.seek(at, path).min(within.end)
         };
         let here = (at..within.end).take_while(|&at| index.path_at(at) == path).count();
         let entry = here > 0;
@@ -127,12 +128,11 @@ impl<'a> Tracked<'a> {
                 let mut bound = path.to_owned();
                 bound.push(b'/');
                 let start = index.seek(*cursor, bound.as_bstr());
-                match start < index.len() && index.path_at(start).starts_with(&bound) {
-                    false => Below::Nothing,
-                    true => {
-                        *bound.last_mut().expect("it ends in a slash") = b'/' + 1;
-                        Below::Entries(start..index.seek(start, bound.as_bstr()))
-                    }
+                if start < index.len() && index.path_at(start).starts_with(&bound) {
+                    *bound.last_mut().expect("it ends in a slash") = b'/' + 1;
+                    Below::Entries(start..index.seek(start, bound.as_bstr()))
+                } else {
+                    Below::Nothing
                 }
             }
         };
@@ -188,13 +188,12 @@ impl ListingMerge<'_> {
         if self.at > self.within.start && self.rest(self.at - 1) >= bare {
             return MergedName::Unclear;
         }
-        let below = match is_next {
-            true => {
-                let start = self.at;
-                self.at = self.index.end_of_prefix(start, self.dir.len() + name.len(), self.within.end);
-                Below::Entries(start..self.at)
-            }
-            false => Below::Nothing,
+        let below = if is_next {
+            let start = self.at;
+            self.at = self.index.end_of_prefix(start, self.dir.len() + name.len(), self.within.end);
+            Below::Entries(start..self.at)
+        } else {
+            Below::Nothing
         };
         MergedName::Other(IndexLookup { entry: false, below })
     }

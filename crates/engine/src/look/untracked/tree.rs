@@ -516,9 +516,10 @@ impl Walk<'_> {
         let Walk { options, .. } = self;
         let mut state = found;
         if state == State::Ignored {
-            match options.ignored.is_matching() {
-                true => state = State::Nothing,
-                false => gathered.ignored.retain(|_| options.ignored == Ignored::Only),
+            if options.ignored.is_matching() {
+                state = State::Nothing
+            } else {
+                gathered.ignored.retain(|_| options.ignored == Ignored::Only)
             }
         }
         if options.ignored.is_too() && !options.ignored.keeps_contents() {

@@ -127,9 +127,10 @@ fn is_in_first_user_namespace() -> Result<(), String> {
     let map = by_path::read(Path::new("/proc/self/uid_map")).ok().flatten().unwrap_or_default();
     let mut fields = map.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let all = [b"0".as_slice(), b"0", b"4294967295"];
-    match map.is_empty() || all.iter().all(|field| fields.next() == Some(field)) {
-        true => Ok(()),
-        false => Err("this process is in a user namespace".to_owned()),
+    if map.is_empty() || all.iter().all(|field| fields.next() == Some(field)) {
+        Ok(())
+    } else {
+        Err("this process is in a user namespace".to_owned())
     }
 }
 
@@ -161,13 +162,14 @@ const UNFIT: &[&str] =
 fn holds_upper(upper: &Path) -> Result<(), String> {
     let found = file_system(upper)?;
     let name = found.name.as_deref().unwrap_or("unknown");
-    match found.is_local && !UNFIT.contains(&name) {
-        true => Ok(()),
-        false => Err(format!(
+    if found.is_local && !UNFIT.contains(&name) {
+        Ok(())
+    } else {
+        Err(format!(
             "the file system '{name}' of '{}' cannot hold an upper layer; choose another one with \
              --upper-dir",
             upper.display()
-        )),
+        ))
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::{
     fmt, io,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
+use bstr::{BStr, BString};
 use sys::FileSystem;
 
 use super::{super::base, Backend};
@@ -107,14 +109,18 @@ impl Error {
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
             Error::Missing { missing, .. } => {
-                format!("mount the disk that holds '{}', or make the base again", missing.display())
+                format!("mount the disk that holds '{}', or bring it back from a backup", missing.display())
             }
             Error::NoDirectory { path } => {
-                format!("mount the disk that holds it, or make it again: mkdir -p '{}'", path.display())
+                format!("mount the disk that holds it, or make it again: mkdir -p {}", quoted(path))
             }
-            Error::NoUpper { .. } => "mount the disk that holds it; if the changes are lost: \
-                 'sapwood workspace remove --force'"
-                .to_owned(),
+            Error::NoUpper { upper, .. } => {
+                let name = upper.parent().and_then(Path::file_name).unwrap_or_default();
+                format!(
+                    "mount the disk that holds it; if the changes are lost: sapwood workspace remove --force {}",
+                    format::shell::quote_pretty(BStr::new(name.as_bytes()))
+                )
+            }
             Error::Inside { inner, .. } => format!("unmount that first: umount '{}'", inner.display()),
             Error::Copied { copy, .. } => format!("unmount that first: umount '{}'", copy.display()),
             Error::NotAllowed { .. } => {
@@ -134,7 +140,9 @@ impl Error {
             Error::Covered { path, .. } | Error::OtherBase { path, .. } => {
                 format!("unmount it first: umount '{}'", path.display())
             }
-            Error::NotAnImage { .. } => "make the base again: 'sapwood workspace base add'".to_owned(),
+            Error::NotAnImage { image } => {
+                format!("remove it, and the next mount builds it again: rm -f {}", quoted(image))
+            }
             Error::Busy { .. } => "end these processes, or change their directory".to_owned(),
             Error::Elsewhere { .. } => {
                 "run this command in the same namespace, or end these processes".to_owned()
@@ -247,6 +255,11 @@ fn list(processes: &[Process]) -> String {
     }
 }
 
+/// Quotes a path for the shell.
+fn quoted(path: &Path) -> BString {
+    format::shell::quote(BStr::new(path.as_os_str().as_bytes()))
+}
+
 fn joined(messages: &[String]) -> String {
     messages.iter().map(|message| format!("; {message}")).collect()
 }
@@ -303,6 +316,12 @@ mod tests {
         for line in ["sapwood workspace hold /repo one auto", "sh -c harden-base", "sapwood", ""] {
             assert!(!is_hardening(&words(line)), "{line}");
         }
+    }
+
+    #[test]
+    fn proposes_commands_for_a_shell() {
+        let error = Error::NoDirectory { path: "/it's".into() };
+        assert!(error.advice().expect("a remedy").ends_with(r": mkdir -p '/it'\''s'"));
     }
 
     #[test]

@@ -7,15 +7,18 @@ use store::{
     Fsync, LockOptions,
     index::{ReadOptions, WriteOptions},
 };
-use sys::{Dir, by_path};
+use sys::Dir;
 
 use super::Error;
-use crate::workspace::base::{Base, populate::Populate};
+use crate::{
+    files::{own, whole},
+    workspace::base::{Base, populate::Populate},
+};
 
 /// Replaces the directory `top`, which contains only a file `.git`, by a snapshot of the base.
 pub fn snapshot(base: &Base, top: &Path) -> Result<(), Error> {
-    by_path::remove_file(&top.join(".git")).map_err(Error::io("remove", top))?;
-    by_path::remove_dir(top).map_err(Error::io("remove", top))?;
+    whole::remove_gitfile(top).map_err(Error::io("remove", top))?;
+    whole::remove_empty(top).map_err(Error::io("remove", top))?;
     sys::volume::create_snapshot(&base.files(), top).map_err(Error::io("create", top))
 }
 
@@ -31,7 +34,7 @@ pub fn copy(base: &Base, admin: &Path, top: &Path, workers: usize, fsync: &Fsync
     let mut index = loaded.map_err(|error| failed(error.into()))?;
     let files = base.bytes();
     let from = Dir::open(&files).map_err(Error::io("open", &files))?;
-    let to = Dir::open(top).map_err(Error::io("open", top))?;
+    let to = own::open(top).map_err(Error::io("open", top))?;
     let copy_one = |at: usize| {
         let (path, mode) = (index.path_at(at), index.mode_at(at));
         let from = from.open_file(path).map_err(|error| ("read", error))?;
@@ -57,9 +60,10 @@ pub(super) fn can_snapshot(bases: &Path, top: &Path) -> Result<(), String> {
             return Err(format!("'{}' is not on btrfs", path.display()));
         }
     }
-    match is_same_volume(bases, top) {
-        true => Ok(()),
-        false => Err("the base directory and the workspace are on different file systems".to_owned()),
+    if is_same_volume(bases, top) {
+        Ok(())
+    } else {
+        Err("the base directory and the workspace are on different file systems".to_owned())
     }
 }
 

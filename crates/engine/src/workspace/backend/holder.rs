@@ -162,11 +162,10 @@ pub(super) fn end(site: &Site, busy: Busy, changes: Changes) -> Result<(), Error
         // The holder exits when the marker no longer contains its process id.
         Marker::remove(&site.state);
         let has_ended = holder.is_none_or(|holder| holder.await_end(ANSWER).unwrap_or(true));
-        return match has_ended {
-            true => Ok(()),
-            false => {
-                Err(Error::Stuck { path: top(), process: Process::of(holder.map_or(0, |holder| holder.pid)) })
-            }
+        return if has_ended {
+            Ok(())
+        } else {
+            Err(Error::Stuck { path: top(), process: Process::of(holder.map_or(0, |holder| holder.pid)) })
         };
     }
     let others = || {

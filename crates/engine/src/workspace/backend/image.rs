@@ -78,7 +78,10 @@ fn mount_locked(base: &Base, lock: &Lock) -> Result<Found, Error> {
     let needed: Vec<&Path> = [&image, &files].into_iter().chain(&base.devices).map(|path| &**path).collect();
     sys::mount::erofs(&image, &base.devices)
         .and_then(|made| made.attach(&files).map_err(Into::into))
-        .map_err(|error| explained(error, &image, FILE_SYSTEM, None, &needed))?;
+        .map_err(|error| match uuid_of(&image) {
+            None => Error::NotAnImage { image: image.clone() },
+            Some(_) => explained(error, &image, FILE_SYSTEM, None, &needed),
+        })?;
     Ok(Found::Nothing)
 }
 

@@ -14,7 +14,7 @@
 //! Promise: a call that fails leaves no mount behind. An upper layer is never mounted twice at the
 //! same time.
 //!
-//! Design: docs/design/workspace.md.
+//! Design: docs/design/workspace-mounts.md.
 
 pub(super) mod changed;
 mod choose;
@@ -34,7 +34,7 @@ pub use choose::{Place, Visibility, choose, probe};
 pub use error::{Error, Process};
 pub use fill::{copy, snapshot};
 pub use share::form_for;
-use sys::{Mount, by_path};
+use sys::{Mount, MountTable, by_path};
 
 use super::{
     base::Base,
@@ -123,6 +123,8 @@ pub struct Site {
     pub top: PathBuf,
     /// The state directory of the workspace.
     pub state: PathBuf,
+    /// The Git directory of a sealed workspace, which a second mount shows at `.git`.
+    pub git: Option<PathBuf>,
 }
 
 impl Site {
@@ -133,7 +135,13 @@ impl Site {
             work: workspace.work(),
             top: workspace.record.dir.clone(),
             state: workspace.state.clone(),
+            git: workspace.bound_git_dir(),
         }
+    }
+
+    /// Returns the place where the second mount shows the Git directory.
+    fn git_place(&self) -> PathBuf {
+        self.top.join(".git")
     }
 }
 
@@ -166,8 +174,9 @@ pub enum Mounted {
 /// Programs that some backends start.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// The program that holds the namespace of a workspace ([`Backend::OverlayUser`]).
-    pub holder: holder::Program,
+    /// The program that holds the namespace of a workspace ([`Backend::OverlayUser`]), if there is
+    /// one.
+    pub holder: Option<holder::Program>,
     /// The directories in which other programs are searched, as in `PATH`.
     pub search: Vec<PathBuf>,
 }
@@ -202,6 +211,11 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
         Mounted::InNamespace { pid } if backend != Backend::OverlayUser => {
             return Err(elsewhere(&layers.site, pid));
         }
+        Mounted::Here => {
+            // A kill between the two mounts leaves the first one.
+            overlay::show_git(&layers.site)?;
+            return Ok(Mounted::Here);
+        }
         mounted => return Ok(mounted),
     }
     marker::refuse_other_host(&layers.site.state, &layers.site.top)?;
@@ -224,7 +238,8 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
         }
         Backend::OverlayUser => {
             crash::recover(layers, Form::User)?;
-            return holder::start_or_replace(layers, &programs.holder);
+            let holder = programs.holder.as_ref().ok_or(Error::NoProgram { name: "sapwood" })?;
+            return holder::start_or_replace(layers, holder);
         }
         Backend::Fuse => fuse::mount(layers, &programs.search)?,
         Backend::Btrfs | Backend::Reflink | Backend::Copy => {}
@@ -275,9 +290,14 @@ pub fn refuse_mounts_inside(backend: Backend, site: &Site) -> Result<(), Error> 
                 mount.has_upper(&upper)
             }
     };
-    let inner = match backend.has_upper() {
-        true => mounts.iter().find(is_ours).and_then(|own| sys::mounts_on(&mounts, own.id).pop()),
-        false => mounts.iter().rfind(|mount| mount.point.starts_with(&top)),
+    let git = site.git.is_some().then(|| top.join(".git"));
+    let inner = if backend.has_upper() {
+        let own = mounts.iter().find(is_ours);
+        let mut inside = own.map(|own| sys::mounts_on(&mounts, own.id)).unwrap_or_default();
+        inside.retain(|mount| git.as_ref() != Some(&mount.point));
+        inside.pop()
+    } else {
+        mounts.iter().rfind(|mount| mount.point.starts_with(&top))
     };
     match inner {
         Some(inner) => Err(Error::Inside { path: site.top.clone(), inner: inner.point.clone() }),
@@ -318,8 +338,13 @@ fn elsewhere(site: &Site, pid: u32) -> Error {
 
 /// Returns where the files of a workspace are visible.
 pub fn state(backend: Backend, site: &Site) -> Result<Mounted, Error> {
+    state_in(backend, site, &MountTable::default())
+}
+
+/// Like [`state`], for many workspaces: the table is read once.
+pub fn state_in(backend: Backend, site: &Site, table: &MountTable) -> Result<Mounted, Error> {
     match backend {
-        Backend::Image | Backend::Overlay | Backend::OverlayUser => overlay::state(site),
+        Backend::Image | Backend::Overlay | Backend::OverlayUser => overlay::state(site, table),
         Backend::Fuse => fuse::state(site),
         Backend::Btrfs | Backend::Reflink | Backend::Copy => Ok(Mounted::Here),
     }

@@ -1,18 +1,22 @@
 //! overlayfs in the mount namespace of this process.
 
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
 use sys::{
-    File, by_path,
+    Dir, File, FileType, MountTable, by_path,
     mount::{Attributes, Overlay, Unmount},
 };
 
 use super::{
-    super::{crash::mark, record::Durability},
+    super::{
+        crash::{is_torn, mark},
+        record::Durability,
+    },
     Busy, Changes, Error, Layers, Mounted, Process, Site,
     error::explained,
     marker::{self, Marker},
@@ -50,7 +54,76 @@ pub(super) fn mount_locked(layers: &Layers, rights: Rights, marker: &Marker) -> 
     // Written before the mount: if this process is killed in between, the marker has no mount,
     // which is harmless.
     marker.write(&layers.site.state)?;
-    attach(layers, rights).inspect_err(|_| Marker::remove(&layers.site.state))
+    make_git_place(&layers.site)?;
+    attach(layers, rights).inspect_err(|_| Marker::remove(&layers.site.state))?;
+    show_git(&layers.site)
+}
+
+/// Makes the directory of the upper layer over which [`show_git`] mounts. If only the overlay is
+/// mounted, Git must not look for a repository above, so it finds one whose version it refuses.
+fn make_git_place(site: &Site) -> Result<(), Error> {
+    const REFUSED: [(&str, &[u8]); 2] = [
+        ("HEAD", b"ref: refs/heads/not-mounted\n"),
+        ("config", b"[core]\n\trepositoryformatversion = 999\n"),
+    ];
+    if site.git.is_none() {
+        return Ok(());
+    }
+    let place = site.upper.join(".git");
+    // Processes may have put a link there.
+    let found = by_path::stat(&place).map_err(Error::io("examine", &place))?;
+    if found.is_some_and(|stat| stat.file_type != FileType::Directory) {
+        by_path::remove_file(&place).map_err(Error::io("remove", &place))?;
+    }
+    for dir in [place.clone(), place.join("objects"), place.join("refs")] {
+        match by_path::create_dir(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::Io { action: "create", path: dir, source: error });
+            }
+            _ => {}
+        }
+    }
+    for (name, content) in REFUSED {
+        let path = place.join(name);
+        // The overlay is mounted without `fsync`: a crash may have taken the content.
+        if !is_torn(&path) && matches!(by_path::stat(&path), Ok(Some(_))) {
+            continue;
+        }
+        let _ = by_path::remove_file(&path);
+        let written = by_path::create_new(&path, 0o666).and_then(|mut file| file.write_all(content));
+        written.map_err(Error::io("write", &path))?;
+    }
+    Ok(())
+}
+
+/// Shows the Git directory of a sealed workspace in the mounted overlay, unless it is shown.
+/// Follows no link.
+pub(super) fn show_git(site: &Site) -> Result<(), Error> {
+    let (Some(git), path) = (&site.git, site.git_place()) else { return Ok(()) };
+    let place = open_place(site).map_err(Error::io("open", &path))?;
+    match sys::mount_id(&place.path()).map_err(Error::io("examine", &path))? {
+        Some((_, true)) => Ok(()),
+        _ => sys::mount::bind(git, &place.path()).map_err(Error::io("mount", &path)),
+    }
+}
+
+/// Ends the mount of the Git directory. Returns [`Error::Busy`] if processes use it.
+fn hide_git(site: &Site) -> Result<(), Error> {
+    // A link or a file is no mount of this program's.
+    let Ok(place) = open_place(site) else { return Ok(()) };
+    let path = site.git_place();
+    match sys::mount_id(&place.path()).map_err(Error::io("examine", &path))? {
+        Some((_, true)) if site.git.is_some() => {
+            // It would be in use.
+            drop(place);
+            unmount_unused(&path)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn open_place(site: &Site) -> std::io::Result<Dir> {
+    Dir::open(&site.top)?.open_dir(b".git")
 }
 
 fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
@@ -102,7 +175,11 @@ pub(super) fn unmount(site: &Site, busy: Busy, changes: Changes) -> Result<(), E
         return finish(site, changes);
     }
     refuse_users_elsewhere(site)?;
-    unmount_unused(top)?;
+    hide_git(site)?;
+    if let Err(error) = unmount_unused(top) {
+        show_git(site)?;
+        return Err(error);
+    }
     refuse_copies(site)?;
     refuse_users_elsewhere(site)?;
     finish(site, changes)
@@ -111,10 +188,7 @@ pub(super) fn unmount(site: &Site, busy: Busy, changes: Changes) -> Result<(), E
 /// Returns an error if processes use a copy of the overlay in another mount namespace.
 fn refuse_users_elsewhere(site: &Site) -> Result<(), Error> {
     let processes = users_elsewhere(&real(&site.upper));
-    match processes.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Elsewhere { path: site.top.clone(), processes }),
-    }
+    if processes.is_empty() { Ok(()) } else { Err(Error::Elsewhere { path: site.top.clone(), processes }) }
 }
 
 /// Unmounts the overlay in the namespace of a holder, which this process has joined. The marker
@@ -157,8 +231,8 @@ pub(super) fn finish(site: &Site, changes: Changes) -> Result<(), Error> {
 }
 
 /// Returns where the overlay is visible.
-pub(super) fn state(site: &Site) -> Result<Mounted, Error> {
-    let found = sys::mount_at(&site.top).map_err(Error::io("examine", &site.top))?;
+pub(super) fn state(site: &Site, table: &MountTable) -> Result<Mounted, Error> {
+    let found = table.mount_at(&site.top).map_err(Error::io("examine", &site.top))?;
     let upper = real(&site.upper);
     match found {
         Some(mount) if mount.has_upper(&upper) => Ok(Mounted::Here),
@@ -230,9 +304,10 @@ pub(super) fn lock(upper: &Path, top: &Path) -> Result<File, Error> {
         }
         opened => opened.map_err(Error::io("open", upper))?,
     };
-    match sys::try_lock(&dir).map_err(Error::io("lock", upper))? {
-        true => Ok(dir),
-        false => Err(Error::Locked { upper: upper.to_owned() }),
+    if sys::try_lock(&dir).map_err(Error::io("lock", upper))? {
+        Ok(dir)
+    } else {
+        Err(Error::Locked { upper: upper.to_owned() })
     }
 }
 

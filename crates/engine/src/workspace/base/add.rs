@@ -325,10 +325,7 @@ impl Bases {
         if is_replaced {
             let _ = remove_tree(&lost);
         }
-        match fsync.disabled {
-            true => Ok(()),
-            false => by_path::sync_dir(&self.dir).map_err(io("sync", &self.dir)),
-        }
+        if fsync.disabled { Ok(()) } else { by_path::sync_dir(&self.dir).map_err(io("sync", &self.dir)) }
     }
 
     /// Takes the exclusive lock of the base directory. Waits for other processes that build or
@@ -337,6 +334,12 @@ impl Bases {
         let file = self.lock_file(LOCK, shared)?;
         sys::lock(&file)?;
         Ok(file)
+    }
+
+    /// Like [`Bases::lock`], but returns `None` if another process holds the lock.
+    pub(super) fn try_lock(&self, shared: store::SharedRepository) -> io::Result<Option<File>> {
+        let file = self.lock_file(LOCK, shared)?;
+        Ok(sys::try_lock(&file)?.then_some(file))
     }
 
     /// Takes the lock against `gc` and other importers, and waits for them. Other processes may

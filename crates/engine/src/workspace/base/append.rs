@@ -86,9 +86,10 @@ impl Blobs {
     pub(super) fn append(mut self, alternates: Vec<File>) -> Result<Appender, Error> {
         let Next { number, file, data, is_new } = self.next_generation()?;
         let (data_path, index_path) = (data_file(&self.dir, number), index_file(&self.dir, number));
-        let index = match is_new {
-            true => by_path::create_new(&index_path, 0o666),
-            false => by_path::open_to_change(&index_path),
+        let index = if is_new {
+            by_path::create_new(&index_path, 0o666)
+        } else {
+            by_path::open_to_change(&index_path)
         };
         let failed = |source| Error::Io { action: "open", path: index_path.clone(), source };
         let index = index.map_err(failed)?;
@@ -319,9 +320,10 @@ impl Appender {
     /// Writes records to the index, which gets its head if it is new.
     fn append_records(&self, published: &mut Published, records: &[Record]) -> Result<(), Error> {
         let (files, hash) = (&self.files, self.blobs.hash);
-        let (mut bytes, offset) = match published.is_new {
-            true => (header(hash).to_vec(), 0),
-            false => (Vec::new(), pending::after_records(published.index, hash)),
+        let (mut bytes, offset) = if published.is_new {
+            (header(hash).to_vec(), 0)
+        } else {
+            (Vec::new(), pending::after_records(published.index, hash))
         };
         records.iter().for_each(|record| push_record(&mut bytes, record));
         if bytes.is_empty() {

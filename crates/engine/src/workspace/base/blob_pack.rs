@@ -14,7 +14,7 @@ use format::{HashKind, ObjectId};
 use repo::objects::{ContentError, Contents as _, Kind};
 use store::{
     Fsync, SharedRepository,
-    objects::{Options, PackOnAdd, StreamError, Transaction},
+    objects::{ObjectTransaction, Options, PackOnAdd, StreamError},
 };
 
 use super::{BlobSource, Error};
@@ -62,7 +62,7 @@ pub struct Absent {
 impl BlobPack<'_> {
     /// Writes the wanted blobs that the contents hold. Returns the others, in order.
     pub fn write(&self, wanted: &[ObjectId]) -> Result<Vec<Absent>, Error> {
-        let transaction = Transaction::new(Options {
+        let transaction = ObjectTransaction::new(Options {
             shared: self.shared,
             pack_level: Some(LEVEL),
             pack_on_add: PackOnAdd::From(1),
@@ -95,7 +95,7 @@ impl BlobPack<'_> {
     /// absent.
     fn add(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: &ObjectTransaction<'_>,
         oid: ObjectId,
         content: &mut Vec<u8>,
     ) -> Result<Option<Absent>, Error> {
@@ -124,7 +124,7 @@ impl BlobPack<'_> {
 
     fn stream(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: &ObjectTransaction<'_>,
         oid: ObjectId,
         size: u64,
     ) -> Result<Option<Absent>, Error> {

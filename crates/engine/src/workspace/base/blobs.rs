@@ -18,7 +18,7 @@ use std::{
 use format::{HashKind, ObjectId, erofs};
 use sys::{File, by_path};
 
-use super::{Error, pending};
+use super::{Bases, Error, pending};
 
 /// The binary logarithm of the block size. It is the smallest that the kernel can mount, because
 /// the unused rest of a content's last block is wasted.
@@ -275,7 +275,7 @@ impl Blobs {
                 return Ok(Next { number, file, data, is_new: false });
             }
         }
-        let number = self.last + 1;
+        let number = self.last.max(last_named(&self.dir)) + 1;
         let path = data_file(&self.dir, number);
         let io = |action| {
             let path = path.clone();
@@ -318,6 +318,18 @@ impl Blobs {
         sys::sync_data(&file).map_err(failed)?;
         Ok(before.saturating_sub(disk_usage(&path)?))
     }
+}
+
+/// Returns the highest number of a generation that a base in the directory names. The files of that
+/// generation may be gone. With a new file of its name, the base would show other contents.
+fn last_named(bases: &Path) -> u32 {
+    let blobs = bases.join("blobs");
+    let number = |device: &PathBuf| {
+        let is_own = device.parent() == Some(&blobs);
+        device.file_stem().filter(|_| is_own)?.to_str()?.parse().ok()
+    };
+    let named = Bases::at(bases).readable().into_iter().flat_map(|base| base.devices);
+    named.filter_map(|device| number(&device)).max().unwrap_or(0)
 }
 
 /// Returns the size of a file in bytes; 0 if it does not exist.

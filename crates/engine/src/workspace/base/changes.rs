@@ -386,13 +386,12 @@ fn refuse_attributes(member: &Member) -> Result<(), Stop> {
 fn positions(members: &[Member], first: usize, cache: &CacheTree) -> Result<Vec<usize>, Stop> {
     let mut positions = vec![first];
     for member in members {
-        let count = match member.is_tree() {
-            true => {
-                let node = cache.child(member.name.as_bstr()).and_then(|node| node.valid);
-                let (_, count) = node.filter(|(oid, _)| *oid == member.oid).ok_or(Stop::Unfit)?;
-                count as usize
-            }
-            false => 1,
+        let count = if member.is_tree() {
+            let node = cache.child(member.name.as_bstr()).and_then(|node| node.valid);
+            let (_, count) = node.filter(|(oid, _)| *oid == member.oid).ok_or(Stop::Unfit)?;
+            count as usize
+        } else {
+            1
         };
         positions.push(positions.last().expect("one at least") + count);
     }

@@ -26,6 +26,7 @@ use format::{
 use repo::{
     Repository,
     convert::{self, Class, Converter},
+    keys,
     objects::{self, Kind, Location, Reader},
 };
 
@@ -117,9 +118,10 @@ pub(super) fn settle(
     let stop = AtomicBool::new(false);
     let lane = || filtered::write(&run, &filtered, &stop);
     let (written, from_lane) = std::thread::scope(|scope| {
-        let started = match filtered.is_empty() {
-            true => None,
-            false => std::thread::Builder::new().spawn_scoped(scope, lane).ok(),
+        let started = if filtered.is_empty() {
+            None
+        } else {
+            std::thread::Builder::new().spawn_scoped(scope, lane).ok()
         };
         let written = parallel::map(&batches, &mut workers, |worker, batch| worker.write(batch));
         stop.store(written.is_err(), Ordering::Relaxed);
@@ -152,7 +154,7 @@ impl Run<'_> {
         let mut found = vec![Found::Nothing; index.len()];
         let (mut units, mut again) = (Vec::new(), Vec::new());
         let mut first_of: HashMap<ObjectId, usize> = HashMap::new();
-        let has_links = self.repo.config_bool("core.symlinks")?.unwrap_or(true);
+        let has_links = self.repo.config(&keys::core::SYMLINKS)?;
         let mut convert = self.converter.worker();
         let empty = ObjectId::empty_blob(index.hash);
         for (at, entry) in index.entries().iter().enumerate() {
@@ -164,9 +166,10 @@ impl Run<'_> {
                 continue;
             }
             let is_link = entry.mode.is_symlink() && has_links;
-            let class = match entry.mode.is_symlink() {
-                true => Class::None,
-                false => convert.class(index.path(entry), entry.mode)?,
+            let class = if entry.mode.is_symlink() {
+                Class::None
+            } else {
+                convert.class(index.path(entry), entry.mode)?
             };
             if class == Class::None && !is_link && self.names_hold {
                 if entry.oid == empty {
@@ -339,9 +342,12 @@ impl<'r> Worker<'r> {
         let run = self.run;
         let interrupt = run.options.interrupt;
         let streamed = run.appender.stream(oid, size, |sink| {
-            self.reader.stream(&oid, &mut |piece| match interrupt.load(Ordering::Relaxed) {
-                true => Err(std::io::ErrorKind::Interrupted.into()),
-                false => sink(piece),
+            self.reader.stream(&oid, &mut |piece| {
+                if interrupt.load(Ordering::Relaxed) {
+                    Err(std::io::ErrorKind::Interrupted.into())
+                } else {
+                    sink(piece)
+                }
             })
         })?;
         if interrupt.load(Ordering::Relaxed) {

@@ -12,7 +12,7 @@
 //! base below and the record; sync; rename. The base below is locked until then. Afterwards it
 //! counts as used while the difference exists.
 //!
-//! Design: docs/design/workspace.md, "A base by difference".
+//! Design: docs/design/workspace-differences.md.
 
 use std::{
     cmp::Reverse,
@@ -25,7 +25,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     ObjectId,
     index::{
-        CacheTree, Flags, Index, NewEntry, Stage, Stat, UntrackedCache,
+        CacheTree, Entry, Flags, Index, NewEntry, Stage, Stat, UntrackedCache,
         difference::{Added, Changes as Positions, Replaced},
         parts::Small,
         untracked::Listed,
@@ -48,6 +48,10 @@ use crate::{look::protect, workspace::upper};
 /// copy of the changed entries in its index, and Git writes them again with each index. Git also
 /// replaces the shared half if more than a fifth of all entries are new, and the user adds more.
 const SHARE: usize = 8;
+
+/// A checkout with more changes than this part of the entries is written whole, because a base of
+/// kind directory with another time copies no file from the one below it.
+const SHARE_OF_DIRECTORY: usize = 2;
 
 /// Bases are compared in the order of their last use. A base with at most this many changes costs
 /// milliseconds, so no nearer one is searched.
@@ -214,9 +218,10 @@ impl Bases {
         if !options.fsync.disabled {
             made.devices.iter().try_for_each(|device| pending::sync_device(&self.dir.join(device)))?;
         }
-        let target = match is_own {
-            true => Path::new("..").join(&base.name),
-            false => by_path::canonical(&base.dir).map_err(io("examine", &base.dir))?,
+        let target = if is_own {
+            Path::new("..").join(&base.name)
+        } else {
+            by_path::canonical(&base.dir).map_err(io("examine", &base.dir))?
         };
         write_index(&staged.join("rest"), wanted, &base, (index, changes, rest), &made.dirs)?;
         let link = staged.join(PARENT);
@@ -249,9 +254,51 @@ impl Bases {
         }
         let place = self.dir.join(name);
         by_path::rename(staged, &place).map_err(io("rename", staged))?;
-        match fsync.disabled {
-            true => Ok(()),
-            false => by_path::sync_dir(&self.dir).map_err(io("sync", &self.dir)),
+        if fsync.disabled { Ok(()) } else { by_path::sync_dir(&self.dir).map_err(io("sync", &self.dir)) }
+    }
+}
+
+impl Base {
+    /// Returns true if the wanted tree differs from that of this base in more than `least` visible
+    /// files and in a large part of all, or if other attributes may change the bytes of any file,
+    /// or, for a base with a time of its own, other settings. Returns false if the trees cannot be
+    /// compared.
+    pub fn differs_widely(&self, wanted: &Wanted<'_>, least: usize) -> Result<bool, Error> {
+        if self.time().is_some() && !wanted.is_like(self) {
+            return Ok(true);
+        }
+        let (repo, path) = (wanted.repo(), self.rest_of_index());
+        let bytes = by_path::read(&path).map_err(io("read", &path))?;
+        let small = bytes.as_ref().and_then(|bytes| Small::parse(bytes, self.tree.kind()));
+        let Some(cache_tree) = small.and_then(|small| small.cache_tree()) else { return Ok(false) };
+        let Some((_, count)) = cache_tree.valid.filter(|_| repo.objects().contains(&self.tree)) else {
+            return Ok(false);
+        };
+        let share = match self.kind {
+            Kind::Image => SHARE,
+            Kind::Directory => SHARE_OF_DIRECTORY,
+        };
+        // Most of the changes may lie outside of a sparse worktree.
+        let (visible, bound) = match wanted.sparse() {
+            None => (count as usize, least.max(count as usize / share)),
+            Some(_) => {
+                let index = self.load_index(&store::index::ReadOptions::default())?;
+                let is_outside = |entry: &&Entry| entry.flags.contains(Flags::SKIP_WORKTREE);
+                (index.len() - index.entries().iter().filter(is_outside).count(), usize::MAX)
+            }
+        };
+        let trees = (self.tree, &cache_tree);
+        let changes =
+            Changes::between(repo.objects(), trees, wanted.tree(), wanted.sparse(), protect(repo)?, bound);
+        match changes {
+            Ok(changes) => {
+                let is_kept =
+                    |item: &&Item| wanted.sparse().is_none_or(|patterns| patterns.keeps(item.path.as_bstr()));
+                Ok(changes.items.iter().filter(is_kept).count() > least.max(visible / share))
+            }
+            Err(Stop::Unfit) => Ok(true),
+            // The new tree is read again, and then an error is reported.
+            Err(Stop::Failed(_)) => Ok(false),
         }
     }
 }
@@ -341,9 +388,10 @@ fn write_index(
 /// Returns the record of a directory in the untracked cache. It has no untracked files.
 fn listed_in(dir: &Directory, changes: &Changes, dirs: &HashMap<BString, Stat>) -> Listed {
     let is_there = |name: &&BString| {
-        let path = match dir.path.is_empty() {
-            true => (*name).clone(),
-            false => [dir.path.as_bytes(), b"/", name.as_bytes()].concat().into(),
+        let path = if dir.path.is_empty() {
+            (*name).clone()
+        } else {
+            [dir.path.as_bytes(), b"/", name.as_bytes()].concat().into()
         };
         !changes.absent.contains(&path)
     };

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use bstr::ByteSlice as _;
 use format::index::{Flags, Index};
-use sys::{Dir, by_path};
+use sys::{DirMut, by_path};
+
+use repo::keys;
 
 use super::{AddOptions, Error, Wanted, proof, shared_blocks};
 use crate::{
@@ -12,6 +14,7 @@ use crate::{
         self, Attributes, Cleared, ExecuteOptions, Files, Links, Outcome, Plan, PlanOptions, Report, Sparse,
     },
     crew::parallel,
+    files::own,
     look::stat::index_stat,
 };
 
@@ -34,7 +37,7 @@ pub(super) fn build(
     let create = if is_btrfs { sys::volume::create_subvolume } else { by_path::create_dir };
     create(&files).map_err(io("create"))?;
     if let Some(mut index) = shared_blocks::share(wanted, &files, options)? {
-        let root = Dir::open(&files).map_err(io("open"))?;
+        let root = own::open(&files).map_err(io("open"))?;
         set_times(&root, &files, &mut index, wanted.time())?;
         if is_btrfs {
             sys::volume::set_read_only(&files, true).map_err(io("protect"))?;
@@ -46,7 +49,7 @@ pub(super) fn build(
         remove(&files).map_err(io("remove"))?;
         create(&files).map_err(io("create"))?;
     }
-    let root = Dir::open(&files).map_err(io("open"))?;
+    let root = own::open(&files).map_err(io("open"))?;
     let sparse = match wanted.sparse() {
         Some(patterns) => Sparse::Given(patterns.clone().into()),
         None => Sparse::Ignored,
@@ -65,14 +68,14 @@ pub(super) fn build(
         progress: options.progress,
         filtering: &|_, _, _| {},
         big_file_threshold: options.big_file_threshold,
-        symlinks: repo.config_bool("core.symlinks")?.unwrap_or(true),
+        symlinks: repo.config(&keys::core::SYMLINKS)?,
         links: Links::GiveWay,
         metadata: options.metadata.clone(),
         delays: repo::convert::Delays::Offered,
         attributes: Attributes::default(),
         original_cwd: None,
     };
-    let report = checkout::execute(repo, &root, Cleared::for_new_directory(&plan), &execute)?;
+    let report = checkout::execute(repo, Cleared::for_new_directory(&root, &plan), &execute)?;
     messages.extend(report.messages.iter().cloned());
     if report.interrupted {
         return Err(Error::Interrupted);
@@ -88,7 +91,7 @@ pub(super) fn build(
 
 /// Gives all files and directories the modification time of the base, and the index their stat
 /// data.
-fn set_times(root: &Dir, files: &Path, index: &mut Index, time: (u64, u32)) -> Result<(), Error> {
+fn set_times(root: &DirMut, files: &Path, index: &mut Index, time: (u64, u32)) -> Result<(), Error> {
     const BATCH: usize = 256;
     let time = (i64::try_from(time.0).expect("it is a time of this century"), time.1);
     let failed = |action, path: &[u8]| {

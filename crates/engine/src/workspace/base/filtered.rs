@@ -92,9 +92,10 @@ impl Lane<'_, '_> {
 
     fn check(&self) -> Result<(), Error> {
         let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        match is_over(self.stop) || is_over(self.run.options.interrupt) {
-            true => Err(Error::Interrupted),
-            false => Ok(()),
+        if is_over(self.stop) || is_over(self.run.options.interrupt) {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
         }
     }
 

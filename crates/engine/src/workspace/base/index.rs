@@ -68,7 +68,7 @@ pub enum Monitor {
 
 impl Base {
     /// Writes the index of a workspace at `top` into its administrative directory `admin`, which
-    /// has no index yet.
+    /// has no index yet. Its shared half is a link to that of the base.
     pub fn install_index(
         &self,
         repo: &Repository,
@@ -77,8 +77,35 @@ impl Base {
         monitor: Monitor,
         fsync: &Fsync,
     ) -> Result<(), Error> {
-        let shared = admin.join(shared_name(&self.shared_index));
-        link_or_copy(&self.shared_index(), &shared)?;
+        let (from, to) = (self.shared_index(), admin.join(shared_name(&self.shared_index)));
+        if by_path::hard_link(&from, &to).is_err() {
+            copy(&from, &to)?;
+        }
+        self.install_small_half(repo, admin, top, monitor, fsync)
+    }
+
+    /// Like [`Base::install_index`], for a directory that others may write: the shared half is a
+    /// copy. Git compares no checksum of it, so a change would reach all workspaces of the base.
+    pub fn install_own_index(
+        &self,
+        repo: &Repository,
+        admin: &Path,
+        top: &Path,
+        monitor: Monitor,
+        fsync: &Fsync,
+    ) -> Result<(), Error> {
+        copy(&self.shared_index(), &admin.join(shared_name(&self.shared_index)))?;
+        self.install_small_half(repo, admin, top, monitor, fsync)
+    }
+
+    fn install_small_half(
+        &self,
+        repo: &Repository,
+        admin: &Path,
+        top: &Path,
+        monitor: Monitor,
+        fsync: &Fsync,
+    ) -> Result<(), Error> {
         let rest = self.rest_of_index();
         let read = |source| Error::Io { action: "read", path: rest.clone(), source };
         let bytes =
@@ -98,13 +125,9 @@ impl Base {
     }
 }
 
-/// Creates a hard link to a file, or a copy if that is not possible.
-fn link_or_copy(from: &Path, to: &Path) -> Result<(), Error> {
-    if by_path::hard_link(from, to).is_ok() {
-        return Ok(());
-    }
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let source =
         by_path::open(from).map_err(|source| Error::Io { action: "read", path: from.to_owned(), source })?;
-    let copy = || sys::copy(&source, &by_path::create_new(to, 0o666)?);
-    copy().map(drop).map_err(|source| Error::Io { action: "write", path: to.to_owned(), source })
+    let copied = by_path::create_new(to, 0o666).and_then(|target| sys::copy(&source, &target));
+    copied.map(drop).map_err(|source| Error::Io { action: "write", path: to.to_owned(), source })
 }

@@ -11,12 +11,13 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stat};
 use repo::{
     convert::{self, Class, Converter},
+    keys,
     objects::{self, Reader},
 };
-use sys::{Dir, by_path};
+use sys::{DirMut, by_path};
 
 use super::{AddOptions, Error, Wanted, proof};
-use crate::look::stat::index_stat;
+use crate::{files::own, look::stat::index_stat};
 
 /// Writes the files of `index` and whiteouts at `hidden`, which are sorted paths, to
 /// `<staged>/files`, which must not exist, and the proof. `converter` knows the attributes of all
@@ -32,7 +33,7 @@ pub(super) fn build(
 ) -> Result<Option<Vec<Stat>>, Error> {
     let (repo, files) = (wanted.repo(), staged.join("files"));
     by_path::create_dir(&files).map_err(failed("create", &files, BStr::new("")))?;
-    let root = Dir::open(&files).map_err(failed("open", &files, BStr::new("")))?;
+    let root = own::open(&files).map_err(failed("open", &files, BStr::new("")))?;
     let present = |entry: &&Entry| !entry.flags.contains(Flags::SKIP_WORKTREE);
     let blobs = index.entries().iter().filter(present).filter(|entry| !entry.mode.is_gitlink());
     repo.objects().fetch_to_read(&mut blobs.map(|entry| entry.oid))?;
@@ -49,7 +50,7 @@ pub(super) fn build(
         files: &files,
         reader: repo.objects().reader(),
         convert: converter.worker(),
-        has_links: repo.config_bool("core.symlinks")?.unwrap_or(true),
+        has_links: repo.config(&keys::core::SYMLINKS)?,
         limit: options.big_file_threshold,
         converted: Vec::new(),
     };
@@ -58,10 +59,7 @@ pub(super) fn build(
         if options.interrupt.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        stats.push(match present(&entry) {
-            true => writer.write(index.path(entry), entry)?,
-            false => Stat::default(),
-        });
+        stats.push(if present(&entry) { writer.write(index.path(entry), entry)? } else { Stat::default() });
     }
     messages.append(&mut writer.convert.take_messages());
     for path in hidden {
@@ -98,7 +96,7 @@ fn failed(action: &'static str, files: &Path, path: &BStr) -> impl FnOnce(std::i
 }
 
 struct Writer<'a> {
-    root: &'a Dir,
+    root: &'a DirMut,
     files: &'a Path,
     /// The modification time of all files.
     time: (i64, u32),

@@ -24,7 +24,7 @@
 //! Its record says so while it is not synced; after a crash such a base is never used. A failed or
 //! killed build leaves a directory whose name begins with a dot, which the next build removes.
 //!
-//! Design: docs/design/workspace.md.
+//! Design: docs/design/workspace-bases.md and workspace-images.md.
 
 mod add;
 mod alternates;
@@ -65,6 +65,7 @@ use std::{
 
 use format::ObjectId;
 use repo::Trust;
+use sys::by_path;
 
 use super::boot::Boot;
 
@@ -83,7 +84,7 @@ pub(crate) use verify::find_in;
 pub use verify::{Flaw, Verified};
 pub use view::{Form, View};
 pub(crate) use wanted::OLDEST_BASE;
-pub use wanted::{Owner, Wanted};
+pub use wanted::{Named, Owner, Wanted};
 
 /// The kind of a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,9 +139,26 @@ pub struct Base {
 }
 
 impl Base {
-    /// Returns true if the base was not durable when the machine stopped. Its files may be damaged.
+    /// Returns true if the base must be built again before it is used. Either it was not durable
+    /// when the machine stopped, so that its files may be damaged, or its files are gone.
     pub fn is_lost(&self) -> bool {
-        self.pending.as_ref().is_some_and(|boot| !boot.is_current())
+        self.pending.as_ref().is_some_and(|boot| !boot.is_current()) || self.lacks_files()
+    }
+
+    /// Returns true if somebody removed the image or the checkout. That of a view lies elsewhere,
+    /// and may come back with its disk.
+    pub fn lacks_files(&self) -> bool {
+        let path = match self.kind {
+            Kind::Image => self.image(),
+            Kind::Directory => self.files(),
+        };
+        self.view.is_none() && matches!(by_path::stat(&path), Ok(None))
+    }
+
+    /// Returns the modification time that a rebase gave to all files ([`Wanted::with_time`]). Such
+    /// a base belongs to one workspace.
+    pub fn time(&self) -> Option<(u64, u32)> {
+        wanted::time_in(&self.name)
     }
 
     /// Returns the EROFS image (kind image).
@@ -241,9 +259,12 @@ impl Bases {
         let parent = base.load_parent()?;
         let below = parent.iter().flat_map(|parent| parent.devices.iter().filter_map(of_device));
         let below = below.chain(base.parent.iter().filter_map(|dir| dir.parent().map(Path::to_owned)));
-        let shown = base.view.iter().filter_map(|view| match view.of.ends_with("files") {
-            true => view.of.ancestors().nth(2).map(Path::to_owned),
-            false => Some(view.of.clone()),
+        let shown = base.view.iter().filter_map(|view| {
+            if view.of.ends_with("files") {
+                view.of.ancestors().nth(2).map(Path::to_owned)
+            } else {
+                Some(view.of.clone())
+            }
         });
         let dirs = base.devices.iter().filter_map(of_device).chain(shown).chain(below);
         let dirs = dirs.chain(base.dir.parent().map(Path::to_owned));

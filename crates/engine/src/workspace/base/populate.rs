@@ -9,7 +9,7 @@ use std::{
 
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Flags, Index, Stat};
-use sys::Dir;
+use sys::{Dir, DirMut};
 
 use crate::{crew, look::stat::index_stat};
 
@@ -27,7 +27,7 @@ pub(crate) struct Populate<'a> {
     /// The checkout that provides the targets of links.
     pub(crate) from: &'a Dir,
     /// The new directory, which is empty.
-    pub(crate) to: &'a Dir,
+    pub(crate) to: &'a DirMut,
     /// Its path, for errors.
     pub(crate) top: &'a Path,
     /// Makes the regular file of the entry at this position. An error has the action that failed.

@@ -62,9 +62,10 @@ pub(super) fn directories(index: &Index) -> Vec<&BStr> {
     let mut last = BStr::new("");
     for at in (0..index.len()).filter(|&at| !index.entry(at).flags.contains(Flags::SKIP_WORKTREE)) {
         let path = index.path_at(at);
-        let dir = match index.mode_at(at).is_gitlink() {
-            true => path,
-            false => path[..path.rfind_byte(b'/').unwrap_or(0)].as_bstr(),
+        let dir = if index.mode_at(at).is_gitlink() {
+            path
+        } else {
+            path[..path.rfind_byte(b'/').unwrap_or(0)].as_bstr()
         };
         let shared = common_directory(last, dir);
         let new = dir.find_iter("/").chain([dir.len()]).filter(|&end| end > shared);
@@ -82,10 +83,7 @@ fn common_directory(one: &BStr, other: &BStr) -> usize {
 }
 
 fn stamp(root: &Dir, files: &Path, path: &BStr) -> Result<Option<[u8; FIELDS]>, Error> {
-    let found = match path.is_empty() {
-        true => root.stat_self().map(Some),
-        false => root.stat(path),
-    };
+    let found = if path.is_empty() { root.stat_self().map(Some) } else { root.stat(path) };
     let found = found.map_err(io("examine", &files.join(sys::os_str(path))))?;
     let found = found.filter(|stat| stat.file_type == sys::FileType::Directory);
     Ok(found.map(|stat| {

@@ -11,7 +11,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use sys::{File, by_path, mount::Unmount};
@@ -21,7 +21,7 @@ use super::{
     add::remove_tree,
     blobs::{self, BLOCK_BITS, Blobs},
     pending,
-    stored::REMOVED,
+    stored::{REMOVED, USE},
     users::Users,
 };
 
@@ -53,8 +53,7 @@ impl Bases {
             return Err(Error::InAlternate { name: base.name, dir: base.dir });
         }
         let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
-        refuse_shown(&base, &self.views()?)?;
-        self.unmount_and_remove(&base, &self.users()?)
+        self.remove_unused(&base, &self.users()?)
     }
 
     /// Removes all bases that no workspace uses, and then the contents that no base needs.
@@ -75,17 +74,26 @@ impl Bases {
         interrupt: &AtomicBool,
         unused: Duration,
     ) -> Result<Freed, Error> {
-        let now = SystemTime::now();
         let Some(_locks) = self.lock_to_remove(shared, interrupt)? else { return Ok(Freed::default()) };
+        let (removed, kept) = self.sweep(act, &|base| base.was_used_within(unused))?;
+        Ok(Freed { bases: removed, ..self.collect(&kept, act)? })
+    }
+
+    /// Removes the unused bases for which `keeps` returns false. Returns their names, and all other
+    /// bases. The caller holds the lock.
+    fn sweep(&self, act: Act, keeps: &dyn Fn(&Base) -> bool) -> Result<(Vec<String>, Vec<Base>), Error> {
+        let mut all = self.own()?;
+        if all.iter().all(keeps) {
+            return Ok((Vec::new(), all));
+        }
         let users = self.users()?;
         let mut removed = Vec::new();
         let mut kept = Vec::new();
         let mut views = self.views()?;
-        let mut all = self.own()?;
         // A base below an unused one can be removed after it.
         all.sort_by_key(|base| base.view.is_none() && base.parent.is_none());
         for base in all {
-            if base.last_use().is_some_and(|time| now.duration_since(time).is_ok_and(|age| age < unused)) {
+            if keeps(&base) {
                 kept.push(base);
                 continue;
             }
@@ -102,10 +110,35 @@ impl Bases {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Freed { bases: removed, ..self.collect(&kept, act)? })
+        Ok((removed, kept))
     }
 
-    /// Removes the leftovers of killed commands, and the contents that no base needs.
+    /// Removes a base with a time of its own ([`Base::time`]) unless something uses it, and then
+    /// the one below it likewise: no other workspace will want them. Does nothing while another
+    /// process builds or removes bases. [`Bases::gc`] removes what is left.
+    pub fn retire(&self, base: &Base, shared: store::SharedRepository) -> Result<(), Error> {
+        let Some(_lock) = self.try_lock(shared).map_err(|source| self.unlocked(source))? else {
+            return Ok(());
+        };
+        let mut next = self.load_own(&base.name)?;
+        while let Some(base) = next.filter(|base| base.time().is_some()) {
+            let below = base.parent.as_ref().filter(|dir| dir.parent() == Some(&self.dir));
+            next = if below.is_some() { base.load_parent()? } else { None };
+            match self.remove_unused(&base, &self.users()?) {
+                Err(Error::InUse { .. }) => break,
+                removed => removed?,
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_unused(&self, base: &Base, users: &Users) -> Result<(), Error> {
+        refuse_shown(base, &self.views()?)?;
+        self.unmount_and_remove(base, users)
+    }
+
+    /// Removes the leftovers of killed commands, the bases that only a removed workspace wanted,
+    /// and the contents that no base needs.
     pub fn gc(
         &self,
         shared: store::SharedRepository,
@@ -116,7 +149,11 @@ impl Bases {
         if act == Act::Remove {
             self.remove_staged();
         }
-        self.collect(&self.own()?, act)
+        // A rebase that has just made such a base does not use it yet.
+        let keeps = |base: &Base| base.time().is_none() || base.was_used_within(USE);
+        // The contents can be examined although a repository that uses bases is away.
+        let removed = self.sweep(act, &keeps).map(|(removed, _)| removed).unwrap_or_default();
+        Ok(Freed { bases: removed, ..self.collect(&self.own()?, act)? })
     }
 
     /// Takes the locks against importers and builders. Returns `None` if the directory does not
@@ -160,10 +197,7 @@ impl Bases {
         let path = base.dir.join("lock");
         let io = |source| Error::Io { action: "lock", path: path.clone(), source };
         let file = by_path::lock_file(&path, 0o666).map_err(io)?;
-        match sys::try_lock(&file).map_err(io)? {
-            true => Ok(file),
-            false => Err(in_use(path)),
-        }
+        if sys::try_lock(&file).map_err(io)? { Ok(file) } else { Err(in_use(path)) }
     }
 
     pub(super) fn unmount_and_remove(&self, base: &Base, users: &Users) -> Result<(), Error> {
@@ -266,6 +300,14 @@ fn add_live(
     let path = base.image();
     let damaged = |error: ReadError| Error::Damaged { path: path.clone(), what: error.to_string() };
     let failed = |source| Error::Io { action: "read", path: path.clone(), source };
+    if base.lacks_files() {
+        // A backup may bring the image back: all that it could name stays.
+        for device in devices {
+            let blocks = blobs::length(device)?.div_ceil(1 << BLOCK_BITS);
+            live.entry(device.clone()).or_default().push((0, blocks));
+        }
+        return Ok(());
+    }
     if base.is_lost() {
         // It is built again before it is used, with the contents that are there then.
         return Ok(());

@@ -20,12 +20,14 @@ use format::{
 use repo::{
     Repository,
     convert::{Class, Converter},
+    keys,
 };
 use sys::{Dir, File};
 
 use super::{AddOptions, Error, Wanted, contents::name_of, populate::Populate, tree};
 use crate::{
     crew::Workers,
+    files::own,
     look::{protect, stat::matches_exactly},
 };
 
@@ -41,7 +43,7 @@ pub(super) fn share(
         Some(main) if !main.is_bare && wanted.sparse().is_none() => main,
         _ => return Ok(None),
     };
-    let has_links = repo.config_bool("core.symlinks")?.unwrap_or(true);
+    let has_links = repo.config(&keys::core::SYMLINKS)?;
     if !has_links || sys::can_reflink(&main.path, files).is_err() {
         return Ok(None);
     }
@@ -51,7 +53,7 @@ pub(super) fn share(
     };
     let mut index = tree::index_of(repo.objects(), wanted.tree(), protect(repo)?)?;
     let Some(positions) = positions(repo, &index, &from_index, options)? else { return Ok(None) };
-    let (Ok(from), Ok(to)) = (Dir::open(&main.path), Dir::open(files)) else { return Ok(None) };
+    let (Ok(from), Ok(to)) = (Dir::open(&main.path), own::open(files)) else { return Ok(None) };
     let empty = ObjectId::empty_blob(index.hash);
     let make_file = |at: usize| {
         let (path, mode, oid) = (index.path_at(at), index.mode_at(at), index.entry(at).oid);
@@ -70,9 +72,10 @@ pub(super) fn share(
             return Ok(());
         }
         let hashed = to.open_file(path).and_then(|copy| hash_of(&copy, index.hash));
-        match hashed.map_err(|error| ("read", error))? == Some(oid) {
-            true => Ok(()),
-            false => Err(("read", io::ErrorKind::InvalidData.into())),
+        if hashed.map_err(|error| ("read", error))? == Some(oid) {
+            Ok(())
+        } else {
+            Err(("read", io::ErrorKind::InvalidData.into()))
         }
     };
     let workers = match options.workers {

@@ -170,7 +170,7 @@ pub(super) fn is_torn(path: &Path) -> bool {
 }
 
 /// The time of the last use is not written more often than this.
-const USE: Duration = Duration::from_secs(60 * 60);
+pub(super) const USE: Duration = Duration::from_secs(60 * 60);
 
 impl Base {
     /// Returns the time of the last use.
@@ -179,11 +179,15 @@ impl Base {
         Some(UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.mtime.0).ok()?))
     }
 
+    pub(super) fn was_used_within(&self, time: Duration) -> bool {
+        let age = |used: SystemTime| SystemTime::now().duration_since(used);
+        self.last_use().is_some_and(|used| age(used).is_ok_and(|age| age < time))
+    }
+
     /// Notes that the base is used. A failure is ignored: the owner of the directory decides what
     /// is removed there.
     pub(super) fn note_use(&self) {
-        let is_recent = |time: SystemTime| SystemTime::now().duration_since(time).is_ok_and(|age| age < USE);
-        if !self.last_use().is_some_and(is_recent) {
+        if !self.was_used_within(USE) {
             let _ = by_path::touch(&self.dir.join("lock"));
         }
     }
@@ -193,9 +197,10 @@ impl Base {
         let path = self.dir.join("lock");
         let io = |source| Error::Io { action: "lock", path: path.clone(), source };
         let file = by_path::open(&path).map_err(io)?;
-        match sys::try_lock_shared(&file).map_err(io)? {
-            true => Ok(file),
-            false => Err(Error::Missing { dir: self.dir.clone(), name: self.name.clone() }),
+        if sys::try_lock_shared(&file).map_err(io)? {
+            Ok(file)
+        } else {
+            Err(Error::Missing { dir: self.dir.clone(), name: self.name.clone() })
         }
     }
 }

@@ -53,10 +53,7 @@ fn directories(index: &Index, stat: &dyn Fn(&BStr) -> Stat) -> BTreeMap<BString,
     }
     for (dir, listed) in &mut found {
         listed.directories.sort();
-        let rules = match dir.is_empty() {
-            true => RULES.into(),
-            false => [dir.as_slice(), b"/", RULES].concat(),
-        };
+        let rules = if dir.is_empty() { RULES.into() } else { [dir.as_slice(), b"/", RULES].concat() };
         // Outside of the sparse patterns, Git reads a `.gitignore` from the index.
         if let Ok(at) = index.position(rules.as_bstr(), Stage::Normal) {
             let entry = index.entry(at);

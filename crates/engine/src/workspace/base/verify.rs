@@ -329,14 +329,16 @@ impl Job<'_> {
             Ok(_) => return Err(Error::NotABlob { path: path.into(), oid: entry.oid }),
             Err(source) => return Err(Error::Content { path: path.into(), source: Box::new(source) }),
         };
-        let bytes = match entry.mode.is_symlink() {
-            true => Ok(blob),
-            false => convert.to_worktree(path, entry.oid, blob, converted),
+        let bytes = if entry.mode.is_symlink() {
+            Ok(blob)
+        } else {
+            convert.to_worktree(path, entry.oid, blob, converted)
         };
         let bytes = bytes.map_err(|source| Error::Convert { path: path.into(), source: Box::new(source) })?;
-        Ok(match name_of(bytes, self.index.hash) == Some(name) {
-            true => Answer::Same,
-            false => Answer::Flaw("its content differs".to_owned()),
+        Ok(if name_of(bytes, self.index.hash) == Some(name) {
+            Answer::Same
+        } else {
+            Answer::Flaw("its content differs".to_owned())
         })
     }
 }

@@ -16,6 +16,7 @@ use sys::{Dir, by_path, xattr};
 use super::{
     AddOptions, Base, Bases, Error, Kind, Wanted, add::Made, image, populate::Populate, proof, users::User,
 };
+use crate::files::own;
 
 /// The way in which a directory is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,10 +194,11 @@ const METACOPY: &std::ffi::CStr = c"user.overlay.metacopy";
 const REDIRECT: &std::ffi::CStr = c"user.overlay.redirect";
 
 fn make_stand_ins(index: &mut Index, of: &Path, files: &Path, options: &AddOptions<'_>) -> Result<(), Error> {
-    let open = |path: &Path| {
-        Dir::open(path).map_err(|source| Error::Io { action: "open", path: path.to_owned(), source })
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { action: "open", path, source }
     };
-    let (from, to) = (open(of)?, open(files)?);
+    let (from, to) = (Dir::open(of).map_err(failed(of))?, own::open(files).map_err(failed(files))?);
     let make_file = |at: usize| {
         let (path, mode) = (index.path_at(at), index.mode_at(at));
         let stat = from.stat(path).map_err(|error| ("examine", error))?;

@@ -21,7 +21,7 @@ use std::{
 };
 
 use bstr::{BStr, ByteSlice as _};
-use sys::{Dir, Stat, by_path};
+use sys::{DirMut, Stat, by_path};
 
 use super::{
     super::{
@@ -33,6 +33,7 @@ use super::{
     notice::{Damage, Finding},
     origin::{self, Handle, Lower, Mark, Origin},
 };
+use crate::files::own;
 
 /// Blocks of file systems are multiples of this size. The kernel writes whole blocks.
 const BLOCK: u64 = 512;
@@ -71,7 +72,7 @@ enum Action {
 /// The repairs of an upper layer.
 pub(super) struct Plan {
     upper: PathBuf,
-    root: Dir,
+    root: DirMut,
     lower: Lower,
     findings: Vec<Finding>,
     /// In the order of the findings.
@@ -81,7 +82,7 @@ pub(super) struct Plan {
 /// Examines the upper layer. Everything that changed before `since` is on the disk.
 pub(super) fn plan(layers: &Layers, layer: &Layer, since: Option<Moment>) -> Result<Plan, Error> {
     let upper = layers.site.upper.clone();
-    let root = Dir::open(&upper).map_err(Error::io("open", &upper))?;
+    let root = own::open(&upper).map_err(Error::io("open", &upper))?;
     let list = upper::scan(layer, &mut Everything)?;
     let lower = Lower::open(layers)?;
     let mut plan = Plan { upper, root, lower, findings: Vec::new(), actions: Vec::new() };
@@ -213,9 +214,10 @@ impl Plan {
                 let is_same =
                     |one: &Stat, two: &Stat| (one.mode, one.uid, one.gid) == (two.mode, two.uid, two.gid);
                 let modified = origin.stat.mtime;
-                let action = match is_uncovered && is_same(stat, &origin.stat) {
-                    true => Action::Remove,
-                    false => Action::Fill { origin, lost, modified },
+                let action = if is_uncovered && is_same(stat, &origin.stat) {
+                    Action::Remove
+                } else {
+                    Action::Fill { origin, lost, modified }
                 };
                 self.add(Damage::Restored, line, action);
             }
@@ -257,7 +259,7 @@ impl Plan {
 
 /// Calls `edit` with a file, which its owner may have protected.
 pub(super) fn edit(
-    root: &Dir,
+    root: &DirMut,
     path: &BStr,
     edit: impl FnOnce(&sys::File) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
@@ -314,6 +316,9 @@ impl Evidence {
 /// Writes the file `.git` of the upper layer again if the crash took its content.
 pub(super) fn restore_link(site: &Site) -> Result<(), Error> {
     use std::{io::Write as _, os::unix::ffi::OsStrExt as _};
+    if site.git.is_some() {
+        return Ok(());
+    }
     let path = site.upper.join(".git");
     let is_there = by_path::stat(&path).map_err(Error::io("examine", &path))?.is_some();
     let has_upper = || matches!(by_path::stat(&site.upper), Ok(Some(_)));

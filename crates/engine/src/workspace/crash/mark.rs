@@ -101,12 +101,11 @@ pub(in crate::workspace) fn unseal(work: &Path) {
 
 fn remove_mark_of_kernel(site: &Site) -> Result<(), Error> {
     let mark = of_kernel(site);
-    match has_mark_of_kernel(site) {
-        true => {
-            unseal(&site.work);
-            by_path::remove_dir_all(&mark).map_err(Error::io("remove", &mark))
-        }
-        false => Ok(()),
+    if has_mark_of_kernel(site) {
+        unseal(&site.work);
+        by_path::remove_dir_all(&mark).map_err(Error::io("remove", &mark))
+    } else {
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@
 //! sync; drop the snapshots of the monitor; remove the mark. A process that is killed in between
 //! leaves the mark, and the next mount begins again.
 //!
-//! Design: docs/design/workspace.md, "Writes and crashes".
+//! Design: docs/design/workspace-writes.md.
 
 mod compare;
 mod examine;
@@ -120,10 +120,7 @@ fn layer(layers: &Layers, form: Form) -> Layer {
 
 /// Makes the upper layer of a workspace durable, as it is now. Does nothing if it is durable.
 pub fn sync(workspace: &Workspace) -> Result<(), Error> {
-    match is_unsynced(workspace)? {
-        true => mark::advance(&workspace.upper()),
-        false => Ok(()),
-    }
+    if is_unsynced(workspace)? { mark::advance(&workspace.upper()) } else { Ok(()) }
 }
 
 /// More files than this are synced together with everything else on their file system, because each

@@ -11,7 +11,6 @@ use std::{
 };
 
 use bstr::ByteSlice as _;
-use sys::Dir;
 
 use super::{
     super::{
@@ -22,13 +21,14 @@ use super::{
     examine::edit,
     origin::Lower,
 };
+use crate::files::own;
 
 /// Gives the files of the newer layer at `dir` the bytes of the base, which is visible at its
 /// place. Their times stay.
 pub(super) fn restore(layers: &Layers, dir: &Path) -> Result<(), Error> {
     let plan = Plan::read(dir).map_err(|source| Error::Newer(Box::new(source)))?;
     let base = Lower::open(&Layers { frozen: Vec::new(), ..layers.clone() })?;
-    let root = Dir::open(dir).map_err(Error::io("open", dir))?;
+    let root = own::open(dir).map_err(Error::io("open", dir))?;
     for path in plan.files.keys().map(|path| path.as_bstr()) {
         let failed = || Error::io("restore", &dir.join(sys::os_str(path)));
         let Some(origin) = base.at(path)? else { continue };

@@ -152,9 +152,10 @@ impl Lower {
                 && !left_of.is_empty()
             {
                 let failed = |source| self.failed(layer, path.as_bstr())(source);
-                let list = match path.is_empty() {
-                    true => root.list(),
-                    false => root.open_dir(&path).and_then(|dir| dir.list()),
+                let list = if path.is_empty() {
+                    root.list()
+                } else {
+                    root.open_dir(&path).and_then(|dir| dir.list())
                 };
                 for (name, kind) in list.map_err(failed)? {
                     let mut path = path.clone();

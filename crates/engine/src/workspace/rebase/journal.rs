@@ -304,6 +304,7 @@ mod tests {
             place: None,
             durability: None,
             activity: crate::workspace::record::Activity::Active,
+            sealed: None,
         };
         let workspace = Workspace { name: "w".into(), state: dir.path().to_owned(), record };
         assert_eq!(Journal::read(&workspace).expect("none yet"), None);

@@ -1,6 +1,9 @@
 //! The part of a rebase before its journal: all results are staged.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Index, Stage, Stat};
@@ -30,7 +33,7 @@ pub struct View {
 
 /// The maximum granularity of file times. A file that changes twice within this time may keep its
 /// change time.
-const TICK: std::time::Duration = std::time::Duration::from_millis(20);
+const TICK: Duration = Duration::from_millis(20);
 
 impl View {
     /// Reads the upper layer of a mounted workspace. `worktree` is the root of the mount.
@@ -62,8 +65,8 @@ fn worktree_path(workspace: &Workspace, path: &BStr) -> PathBuf {
 }
 
 fn is_recent(time: (i64, u32)) -> bool {
-    let time = std::time::Duration::new(u64::try_from(time.0).unwrap_or(0), time.1);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let time = Duration::new(u64::try_from(time.0).unwrap_or(0), time.1);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.is_ok_and(|now| time + TICK > now)
 }
 
@@ -191,8 +194,18 @@ fn copy(worktree: &Dir, path: &BStr, to: &Path) -> std::io::Result<()> {
     let (from, to) = (worktree.open_file(path)?, by_path::create_new(to, 0o600)?);
     sys::copy(&from, &to)?;
     sys::set_mode(&to, stat.mode & 0o7777)?;
-    let since = std::time::Duration::new(u64::try_from(stat.mtime.0).unwrap_or(0), stat.mtime.1);
-    to.set_modified(std::time::UNIX_EPOCH + since)
+    let since = Duration::new(u64::try_from(stat.mtime.0).unwrap_or(0), stat.mtime.1);
+    to.set_modified(UNIX_EPOCH + since)
+}
+
+/// Waits until the clock shows a later second than that of the base's files. Git compares whole
+/// seconds, and hashes each file that is not older than the index.
+fn wait_until_older(base: &Base) {
+    let Some((seconds, _)) = base.time() else { return };
+    let later = Duration::from_secs(seconds + 1) + TICK;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // If the clock was set back, Git hashes the files once.
+    std::thread::sleep(later.saturating_sub(now).min(Duration::from_secs(1) + TICK));
 }
 
 /// Writes the index of the workspace on its new base: the base's index with the layout's edits.
@@ -204,6 +217,7 @@ fn write_index(
     (after, stats): (&Index, Vec<(BString, Stat)>),
     (options, fsync): (&WriteOptions, &Fsync),
 ) -> Result<(), Error> {
+    wait_until_older(base);
     let dir = journal::directory(workspace);
     by_path::create_dir(&dir).map_err(|source| Error::io("create", &dir, source))?;
     base.install_index(repo, &dir, &workspace.record.dir, Monitor::UpperLayer, fsync)?;

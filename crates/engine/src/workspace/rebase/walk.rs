@@ -227,9 +227,10 @@ pub(super) fn ancestors_from_root(path: &BStr) -> impl Iterator<Item = &BStr> {
 }
 
 pub(super) fn join(dir: &BStr, name: &BStr) -> BString {
-    match dir.is_empty() {
-        true => name.to_owned(),
-        false => bstr::concat([dir.as_bytes(), b"/", name.as_bytes()]).into(),
+    if dir.is_empty() {
+        name.to_owned()
+    } else {
+        bstr::concat([dir.as_bytes(), b"/", name.as_bytes()]).into()
     }
 }
 

@@ -180,9 +180,10 @@ impl Report<'_> {
 
     /// Reports that a directory's untracked files may have changed.
     fn probe(&mut self, directory: &BStr) {
-        self.paths.insert(match directory.is_empty() {
-            true => PROBE.into(),
-            false => [directory.as_bytes(), b"/", PROBE.as_bytes()].concat().into(),
+        self.paths.insert(if directory.is_empty() {
+            PROBE.into()
+        } else {
+            [directory.as_bytes(), b"/", PROBE.as_bytes()].concat().into()
         });
     }
 
@@ -198,9 +199,10 @@ impl Report<'_> {
                 }
                 Ok::<_, io::Error>(())
             };
-            let read = match path.is_empty() {
-                true => listing.read(self.shown.worktree, visit),
-                false => listing.open(self.shown.worktree, &path, visit).map(drop),
+            let read = if path.is_empty() {
+                listing.read(self.shown.worktree, visit)
+            } else {
+                listing.open(self.shown.worktree, &path, visit).map(drop)
             };
             match read {
                 Ok(()) => {}
@@ -211,10 +213,11 @@ impl Report<'_> {
                 verify(path.as_ref())?;
             }
             self.probe(path.as_ref());
-            left.extend(below.into_iter().map(|name| match path.is_empty() {
-                true => name,
-                false => [&path[..], b"/", &name].concat().into(),
-            }));
+            left.extend(
+                below.into_iter().map(|name| {
+                    if path.is_empty() { name } else { [&path[..], b"/", &name].concat().into() }
+                }),
+            );
         }
         Ok(())
     }

@@ -6,8 +6,9 @@
 //!   snapshot and the current list.
 //!
 //! Promise: a response never omits a change. A layer that cannot be read is an error. For a token
-//! without a snapshot, the response is "everything". Design: docs/design/workspace.md, "The upper
-//! layer as a monitor".
+//! without a snapshot, the response is "everything".
+//!
+//! Design: docs/design/workspace-monitor.md.
 
 mod compare;
 mod ignored;
@@ -302,9 +303,10 @@ impl MonitorToken {
     }
 
     fn list(&self, layer: &Layer) -> Option<List> {
-        match self.snapshot == EMPTY {
-            true => Some(List::default()),
-            false => snapshot::load(&layer.state, &self.snapshot),
+        if self.snapshot == EMPTY {
+            Some(List::default())
+        } else {
+            snapshot::load(&layer.state, &self.snapshot)
         }
     }
 }

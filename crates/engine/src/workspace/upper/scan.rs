@@ -159,9 +159,10 @@ impl Scan<'_> {
             names.push((entry.name.into(), entry.file_type));
             Ok::<_, io::Error>(())
         };
-        let opened = match path.is_empty() {
-            true => self.listing.read(root, visit).map(|()| None),
-            false => self.listing.open(root, path, visit).map(Some),
+        let opened = if path.is_empty() {
+            self.listing.read(root, visit).map(|()| None)
+        } else {
+            self.listing.open(root, path, visit).map(Some)
         };
         let opened = match opened {
             Ok(opened) => opened,
@@ -323,9 +324,10 @@ impl Scan<'_> {
             FileType::Symlink => Kind::Symlink,
             FileType::Other => {
                 let found = xattr::is_whiteout(dir, name);
-                match found.map_err(|source| self.failed(path.as_ref(), source))? {
-                    true => Kind::Whiteout,
-                    false => Kind::Special,
+                if found.map_err(|source| self.failed(path.as_ref(), source))? {
+                    Kind::Whiteout
+                } else {
+                    Kind::Special
                 }
             }
             // The entry became a directory after the names were read.
@@ -356,10 +358,7 @@ impl Scan<'_> {
     fn push(&mut self, path: BString, kind: Kind, stat: &Stat) {
         let is_directory = matches!(kind, Kind::Directory(_) | Kind::Ignored);
         let (size, ctime) = if is_directory { (0, (0, 0)) } else { (stat.size, stat.ctime) };
-        let time = match is_directory || self.is_settled(ctime) {
-            true => Time::Settled,
-            false => Time::Unsettled,
-        };
+        let time = if is_directory || self.is_settled(ctime) { Time::Settled } else { Time::Unsettled };
         self.lines.push(Line { path, kind, ino: stat.ino, mode: stat.mode, size, ctime, time });
     }
 

@@ -52,10 +52,8 @@ fn entry(path: &str, kind: Kind) -> (String, Kind) {
 #[test]
 fn lists_the_marks_of_overlayfs() {
     let dir = tempfile::tempdir().expect("a directory for tests");
-    let (layer, name) = match xattr::sees_trusted() {
-        true => (layer(dir.path(), Form::Trusted), "trusted"),
-        false => return,
-    };
+    let (layer, name) =
+        if xattr::sees_trusted() { (layer(dir.path(), Form::Trusted), "trusted") } else { return };
     testkit::need_program("setfattr");
     shell(
         &layer,

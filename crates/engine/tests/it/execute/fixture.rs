@@ -190,8 +190,9 @@ impl Fixture {
         };
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
         let repo = self.repository();
-        let cleared = Cleared::new(&repo, &self.worktree, plan, b"").expect("outside of the repository");
-        let report = execute(&repo, &root, cleared, &options).expect("attributes can be read");
+        let cleared =
+            Cleared::new(&repo, &self.worktree, &root, plan, b"").expect("outside of the repository");
+        let report = execute(&repo, cleared, &options).expect("attributes can be read");
         // The cause of a failed outcome, which its kind does not show.
         for outcome in report.writes.iter().chain(&report.removals) {
             if let Outcome::Failed(error) | Outcome::Undeleted(error) = outcome {

@@ -1,12 +1,14 @@
 //! Transfers that end early: by a signal, by a kill, by a full disk. The next one completes them.
 
 use std::{
-    os::unix::process::ExitStatusExt as _,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
-use testkit::disk::Disk;
+use testkit::{
+    crash::{Crash, CrashPoints},
+    disk::Disk,
+};
 
 use super::*;
 
@@ -33,56 +35,62 @@ fn transfer_of_a_child() {
     }
 }
 
-/// Runs a transfer in a child, and kills it after `time`. Returns false if it was done before.
-fn killed_after(time: Duration, verb: &str, host: &Host, remote: &Remote, commit: ObjectId) -> bool {
-    let program = std::env::current_exe().expect("this program");
-    let mut child = Command::new(program)
+/// A transfer as a command to be killed: this program, with another test.
+fn transfer(verb: &str, host: &Host, remote: &Remote, commit: ObjectId) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command
         .args(["--exact", "fleet::faults::transfer_of_a_child", "--test-threads=1"])
         .env(REPOSITORY, &host.repository)
         .env(REMOTE, remote.directory().expect("a directory"))
         .env(BASES, host.bases.dir())
         .env(COMMIT, commit.to_string())
-        .env(VERB, verb)
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .expect("started");
-    std::thread::sleep(time);
-    let _ = child.kill();
-    let status = child.wait().expect("ended");
-    assert!(status.success() || status.signal() == Some(9), "{status}");
-    !status.success()
+        .env(VERB, verb);
+    command
 }
 
 #[test]
-fn a_kill_at_any_moment_is_made_good_by_the_next_transfer() {
+fn a_kill_before_any_change_is_made_good_by_the_next_transfer() {
     let sandbox = Sandbox::new();
-    let (source, remote) = (project(&sandbox), remote_in(&sandbox));
+    let (source, whole) = (project(&sandbox), remote_in(&sandbox));
     let head = commit(&source, "HEAD");
     let sender = Host::at(source.path.clone());
+    // The first push leaves tables at the sender.
+    sender.push(&whole, head, &push::Options::default());
+    let other = |name: &str| remote_at(&sandbox.path().join(name));
+    let works = |host: &Host, remote: &Remote| {
+        let (base, _) = host.pull(remote, head).expect("pulled");
+        check(&source, host, &base, head);
+        let left = fs::read_dir(host.bases.dir()).expect("listed").filter(|entry| {
+            let name = entry.as_ref().expect("an entry").file_name();
+            name.as_bytes().starts_with(b".transfer-")
+        });
+        assert_eq!(left.count(), 0);
+    };
+    let numbers = CrashPoints::of(&transfer("push", &sender, &other("counted"), head)).sample(6);
     let mut kills = 0;
-    for millis in [5, 50, 150, 400, 900] {
-        kills += usize::from(killed_after(Duration::from_millis(millis), "push", &sender, &remote, head));
-        let read = fleet::records::manifest(&remote, &head).expect("whole or not there");
+    for number in &numbers {
+        let remote = other(&format!("push{number}"));
+        let crash = Crash::before(*number, &transfer("push", &sender, &remote, head));
+        kills += usize::from(crash.happened());
+        let read = base_transfer::records::manifest(&remote, &head).expect("whole or not there");
         if let Some(read) = read {
             // A manifest is written last.
-            assert!(read.manifest.files().all(|file| remote.has(&file.digest).expect("read")));
+            assert!(read.manifest.files().all(|file| remote.has(&file.digest).expect("read")), "{crash}");
         }
+        sender.push(&remote, head, &push::Options::default());
+        works(&Host::new(&sandbox, &format!("after{number}")), &remote);
     }
-    assert!(kills > 0, "no push was killed");
-    sender.push(&remote, head, &push::Options::default());
-    let host = Host::new(&sandbox, "host");
+    assert!(2 * kills > numbers.len(), "{kills} pushes were killed at {numbers:?}");
+    let counted = Host::new(&sandbox, "counted-host");
+    let numbers = CrashPoints::of(&transfer("pull", &counted, &whole, head)).sample(8);
     kills = 0;
-    for millis in [5, 50, 150, 300, 600] {
-        kills += usize::from(killed_after(Duration::from_millis(millis), "pull", &host, &remote, head));
+    for number in &numbers {
+        let host = Host::new(&sandbox, &format!("host{number}"));
+        let crash = Crash::before(*number, &transfer("pull", &host, &whole, head));
+        kills += usize::from(crash.happened());
+        works(&host, &whole);
     }
-    assert!(kills > 0, "no pull was killed");
-    let (base, _) = host.pull(&remote, head).expect("pulled");
-    check(&source, &host, &base, head);
-    let left = fs::read_dir(host.bases.dir()).expect("listed").filter(|entry| {
-        let name = entry.as_ref().expect("an entry").file_name();
-        name.as_bytes().starts_with(b".transfer-")
-    });
-    assert_eq!(left.count(), 0);
+    assert!(2 * kills > numbers.len(), "{kills} pulls were killed at {numbers:?}");
 }
 
 #[test]
@@ -107,14 +115,19 @@ fn an_interrupted_transfer_keeps_what_it_brought() {
         assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
         sender.interrupt.store(false, Ordering::Relaxed);
     }
-    assert!(fleet::records::manifest(&remote, &head).expect("read").is_none());
+    assert!(base_transfer::records::manifest(&remote, &head).expect("read").is_none());
     let before = data(&remote).len();
     assert!(before > 0, "nothing was sent before the interruption");
     let pushed = sender.push(&remote, head, &small());
     assert!(pushed.known > 0, "{pushed:?}");
     // Everything that the interrupted pushes sent is of use.
     assert_eq!(
-        fleet::records::manifest(&remote, &head).expect("read").expect("there").manifest.files().count(),
+        base_transfer::records::manifest(&remote, &head)
+            .expect("read")
+            .expect("there")
+            .manifest
+            .files()
+            .count(),
         data(&remote).len()
     );
     let host = Host { connections: 1, ..Host::new(&sandbox, "host") };

@@ -51,7 +51,7 @@ fn wrong_bytes_in_any_file_are_an_error_and_never_a_file() {
     let (source, remote) = (project(&sandbox), remote_in(&sandbox));
     let head = commit(&source, "HEAD");
     Host::at(source.path.clone()).push(&remote, head, &push::Options::default());
-    let manifest = fleet::records::manifest(&remote, &head).expect("read").expect("there").manifest;
+    let manifest = base_transfer::records::manifest(&remote, &head).expect("read").expect("there").manifest;
     let paths = [
         (File::Manifest, format!("commits/{head}")),
         (File::Pack, manifest.packs[0].file.digest.path()),
@@ -120,7 +120,7 @@ fn a_remote_that_names_other_files_is_refused() {
     let error = pulled("tree", &other);
     assert!(matches!(error, Error::WrongRecord { .. }), "{error}");
     // A segment of other contents behind a table.
-    let manifest = fleet::records::manifest(&remote, &first).expect("read").expect("there").manifest;
+    let manifest = base_transfer::records::manifest(&remote, &first).expect("read").expect("there").manifest;
     let segment = manifest.tables[0].segment;
     let table = manifest.tables[0].file;
     let swapped = of_first.replace(segment.digest.to_string(), table.digest.to_string());
@@ -158,7 +158,7 @@ fn another_push_mends_a_remote_that_lost_a_file() {
     let first = commit(&source, "HEAD");
     sender.push(&remote, first, &options);
     let root = remote.directory().expect("a directory").to_owned();
-    let manifest = fleet::records::manifest(&remote, &first).expect("read").expect("there").manifest;
+    let manifest = base_transfer::records::manifest(&remote, &first).expect("read").expect("there").manifest;
     for (number, file) in manifest.files().enumerate() {
         fs::remove_file(root.join(file.digest.path())).expect("removed");
         let report = sender.push(&remote, first, &options);

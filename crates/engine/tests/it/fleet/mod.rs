@@ -15,18 +15,18 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
+use base_store::{Address, Remote};
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    crew::Workers,
-    fleet::{
+    base_transfer::{
         self, Context, Error, Progress,
         pull::{self, State},
         push,
     },
+    crew::Workers,
     workspace::base::{AddOptions, Base, Bases, Kind, Owner, Wanted},
 };
 use format::{HashKind, ObjectId};
-use remote::{Address, Remote};
 use repo::{OpenOptions, Repository};
 use store::LockOptions;
 use testkit::{ErofsImage, Repo, Sandbox, disk::NoMountsBelow, noise};
@@ -131,7 +131,7 @@ impl Host {
 
 fn remote_at(path: &Path) -> Remote {
     let _ = fs::create_dir(path);
-    let options = remote::Options::new(&|_| None, Arc::new(AtomicBool::new(false)));
+    let options = base_store::Options::new(&|_| None, Arc::new(AtomicBool::new(false)));
     Remote::open(Address::Directory(path.to_owned()), &options).expect("a directory")
 }
 

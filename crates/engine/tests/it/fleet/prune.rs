@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use engine::fleet::{lease, prune, records};
+use engine::base_transfer::{lease, prune, records};
 
 use super::*;
 
@@ -108,7 +108,7 @@ fn a_push_renews_what_it_uses_again_and_a_pull_explains_a_prune() {
     // The base goes away in the middle of a pull.
     let late = Host { connections: 1, ..Host::new(&sandbox, "late") };
     let remove = |progress: Progress| {
-        if progress.phase == fleet::Phase::Tables {
+        if progress.phase == base_transfer::Phase::Tables {
             pruned(&remote, &options(1, 9));
         }
     };

@@ -10,8 +10,9 @@ fn open(address: &str, variables: &[(&'static str, OsString)]) -> Remote {
     let variable =
         |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
     let address = Address::parse(address.into(), Path::new("/")).expect("an address");
-    let options = remote::Options::new(&variable, Arc::default());
-    Remote::open(address, &remote::Options { timeout: Duration::from_secs(120), ..options }).expect("opened")
+    let options = base_store::Options::new(&variable, Arc::default());
+    Remote::open(address, &base_store::Options { timeout: Duration::from_secs(120), ..options })
+        .expect("opened")
 }
 
 /// Pushes and pulls two commits, and returns the second.
@@ -36,7 +37,7 @@ fn carry_over(
     let second = change(source, 100, 1);
     assert_eq!(sender.push(remote, second, &options).contents, 100);
     between();
-    let nearest = fleet::records::nearest(reader, "main".into(), None).expect("read").expect("there");
+    let nearest = base_transfer::records::nearest(reader, "main".into(), None).expect("read").expect("there");
     assert_eq!(nearest.manifest.commit, second);
     let (base, next) = host.pull(reader, second).expect("pulled");
     check(source, &host, &base, second);
@@ -45,10 +46,10 @@ fn carry_over(
     second
 }
 
-fn prune(remote: &Remote) -> fleet::prune::Report {
-    let now = std::time::SystemTime::now() + 2 * fleet::GRACE;
-    let options = fleet::prune::Options { now, ..fleet::prune::Options::new(1) };
-    fleet::prune::prune(remote, &options, &AtomicBool::new(false)).expect("pruned")
+fn prune(remote: &Remote) -> base_transfer::prune::Report {
+    let now = std::time::SystemTime::now() + 2 * base_transfer::GRACE;
+    let options = base_transfer::prune::Options { now, ..base_transfer::prune::Options::new(1) };
+    base_transfer::prune::prune(remote, &options, &AtomicBool::new(false)).expect("pruned")
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn an_object_store_serves_and_is_pruned() {
     let second = carry_over(&sandbox, &source, &remote, &remote, &|| {});
     let pruned = prune(&remote);
     assert_eq!((pruned.commits.len(), pruned.kept), (1, 1));
-    let manifest = fleet::records::manifest(&remote, &second).expect("read").expect("there").manifest;
+    let manifest = base_transfer::records::manifest(&remote, &second).expect("read").expect("there").manifest;
     assert_eq!(remote.data().expect("listed").len(), manifest.files().count());
     let other = Host::new(&sandbox, "other");
     let (base, _) = other.pull(&remote, second).expect("pulled");

@@ -73,7 +73,7 @@ fn two_pushes_at_once_and_repeated_ones_write_the_same_files() {
     let host = Host::new(&sandbox, "host");
     let (base, _) = host.pull(&remotes[1], head).expect("pulled");
     check(&source, &host, &base, head);
-    let branch = fleet::records::branch(&remotes[1], "main".into()).expect("read").expect("there");
+    let branch = base_transfer::records::branch(&remotes[1], "main".into()).expect("read").expect("there");
     assert_eq!(branch.commits, [head]);
 }
 
@@ -95,7 +95,7 @@ fn many_small_pushes_are_put_together() {
         source.git(&["add", "new"]);
         let head = change(&source, 1, round);
         sender.push(&remote, head, &options("main"));
-        let read = fleet::records::manifest(&remote, &head).expect("read").expect("there");
+        let read = base_transfer::records::manifest(&remote, &head).expect("read").expect("there");
         most = (most.0.max(read.manifest.packs.len()), most.1.max(read.manifest.tables.len()));
     }
     assert_eq!(most, (16, 34));
@@ -104,15 +104,15 @@ fn many_small_pushes_are_put_together() {
     let (base, report) = host.pull(&remote, head).expect("pulled");
     assert!(report.requests < 40, "{report:?}");
     check(&source, &host, &base, head);
-    let known = fleet::records::branch(&remote, "main".into()).expect("read").expect("there").commits;
+    let known = base_transfer::records::branch(&remote, "main".into()).expect("read").expect("there").commits;
     assert_eq!((known.len(), known[0]), (32, head));
     let nearest = |tip| {
-        let found = fleet::records::nearest(&remote, "main".into(), tip).expect("read");
+        let found = base_transfer::records::nearest(&remote, "main".into(), tip).expect("read");
         found.map(|read| read.manifest.commit)
     };
     assert_eq!(nearest(Some(&known[7])), Some(known[7]));
     assert_eq!(nearest(Some(&ObjectId::null(HashKind::Sha1))), Some(head));
-    assert!(fleet::records::nearest(&remote, "no".into(), None).expect("read").is_none());
+    assert!(base_transfer::records::nearest(&remote, "no".into(), None).expect("read").is_none());
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn changed_trees_travel_as_deltas_against_the_packs_before() {
     // One entry in a tree of 86, which has 2.8 KB that do not compress.
     let second = change(&source, 1, 1);
     sender.push(&remote, second, &options("main"));
-    let read = fleet::records::manifest(&remote, &second).expect("read").expect("there");
+    let read = base_transfer::records::manifest(&remote, &second).expect("read").expect("there");
     let pack = read.manifest.packs[1].file;
     assert!(pack.size < 1000, "{pack:?}");
 

@@ -40,7 +40,8 @@ impl Place {
             pending: None,
             parent: None,
         };
-        let site = Site { upper: at("upper"), work: at("work"), top: at("top"), state: at("state") };
+        let site =
+            Site { upper: at("upper"), work: at("work"), top: at("top"), state: at("state"), git: None };
         let layers = Layers { base, frozen: Vec::new(), site, durability: Durability::Volatile };
         let layer = super::super::layer(&layers, Form::User);
         let place = Place { root, layers, layer };
@@ -70,7 +71,7 @@ impl Place {
 
     /// Writes a file of the upper layer that was copied up from `origin`.
     fn copied(&self, path: &str, origin: &str, content: &[u8]) {
-        let dir = Dir::open(&self.layers.base.files()).expect("opened");
+        let dir = sys::Dir::open(&self.layers.base.files()).expect("opened");
         let mut value = Vec::new();
         if let Some(handle) = dir.handle(origin.as_bytes()).expect("asked") {
             let length = u8::try_from(21 + handle.bytes.len()).expect("short");
@@ -162,7 +163,7 @@ fn a_renamed_file_gets_its_own_content_back() {
     place.base("two", &[b't'; 4096]);
     place.copied("two", "dir/one", b"");
     place.copied("sub/three", "two", b"");
-    let handles = Dir::open(&place.layers.base.files()).expect("opened").handle(b"two").expect("asked");
+    let handles = sys::Dir::open(&place.layers.base.files()).expect("opened").handle(b"two").expect("asked");
     if handles.is_none() {
         eprintln!("no handles on {}", place.root.path().display());
         return;
@@ -231,7 +232,13 @@ fn the_link_to_the_repository_is_written_again() {
     let (upper, admin) = (state.join("upper"), root.path().join("worktrees/one"));
     fs::create_dir_all(&upper).expect("made");
     fs::write(upper.join(".git"), "").expect("torn");
-    let site = Site { upper: upper.clone(), work: state.join("work"), top: root.path().join("top"), state };
+    let site = Site {
+        upper: upper.clone(),
+        work: state.join("work"),
+        top: root.path().join("top"),
+        state,
+        git: None,
+    };
     restore_link(&site).expect("nothing to link to");
     fs::create_dir_all(&admin).expect("made");
     restore_link(&site).expect("written");
