@@ -1,0 +1,123 @@
+//! Checkpoints: the state of a worktree and its index, as entries that undo and redo restore.
+//!
+//! Order: the present state as objects, then the ref that makes it an entry, then expired entries.
+//! The index and the worktree are not locked and not changed.
+//!
+//! ```no_run
+//! use sapwood::{Repository, Silent, checkpoint::{self, undo}};
+//!
+//! let repository = Repository::open(".".as_ref(), std::env::vars_os().collect())?;
+//! let request = checkpoint::Request { label: "before".into(), ..checkpoint::Request::default() };
+//! let made = checkpoint::plan(&repository, request)?.run(&Silent)?;
+//! println!("checkpoint {}", made.number);
+//! undo::plan(&repository, undo::Request::default())?.run(&Silent)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - [`undo`]: restores another entry, and goes back;
+//! - [`list`]: the entries;
+//! - [`fork`]: a workspace that begins with the present state.
+//!
+//! Design: docs/design/checkpoint.md.
+
+pub mod fork;
+mod info;
+pub mod list;
+mod present;
+mod series;
+pub mod undo;
+
+use bstr::BString;
+pub use engine::checkpoint::{LeftOut, Reason, State};
+use engine::sparse;
+use sys::Dir;
+
+pub use info::{Info, Kind, Place};
+pub use series::Entry;
+
+use self::{present::Present, series::Series};
+use crate::{
+    Context, Error, Events, Notice, PlanError, Repository, RunError,
+    events::Notices,
+    index, monitor,
+    sparse_index::{Expansion, ExpansionHint},
+};
+
+/// The options of a checkpoint.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// A text that says what the state is.
+    pub label: BString,
+    /// The command that asked for it.
+    pub command: BString,
+}
+
+/// The result.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The number of the entry.
+    pub number: u64,
+    /// The full name of its ref.
+    pub name: BString,
+    /// False if the state is that of the entry before.
+    pub is_changed: bool,
+    /// The paths that the entry does not hold.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A checkpoint to make.
+pub struct Plan<'r> {
+    repository: &'r Repository,
+    request: Request,
+    notices: Vec<Notice>,
+}
+
+/// Checks that a checkpoint is possible here. Changes nothing. The state is that of the run.
+pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanError> {
+    let notices = Notices::default();
+    let context = repository.recording_context(&notices);
+    context.repo.work_tree().ok_or(Error::NoWorktree)?;
+    Series::find(context.repo)?;
+    Ok(Plan { repository, request, notices: notices.into_vec() })
+}
+
+impl Plan<'_> {
+    /// Stores the state of this moment.
+    pub fn run(self, events: &impl Events) -> Result<Report, RunError> {
+        self.notices.into_iter().for_each(|notice| events.notice(notice));
+        Ok(make(self.repository.recording_context(events), self.request)?)
+    }
+}
+
+/// Makes an entry of the present state.
+pub fn make(context: Context<'_>, request: Request) -> Result<Report, Error> {
+    let (_, present) = look(context)?;
+    let mut series = Series::find(context.repo)?;
+    let newest = series.newest(context.repo)?;
+    let is_changed = newest.as_ref().is_none_or(|newest| newest.state != present.snapshot.state);
+    let place = match &newest {
+        // After an undo, redo stays possible.
+        Some(Entry { info: Info { place: place @ Place::At { .. }, .. }, .. }) if !is_changed => *place,
+        newest => Place::New { parent: newest.as_ref().map(Entry::place) },
+    };
+    let info = Info { label: request.label, ..present.info(Kind::Checkpoint, place, &request.command) };
+    let tree = present.entry(&present.snapshot.state, &info)?;
+    let snapshot = present.publish()?;
+    let number = series.append(context, tree, &info, false)?;
+    series.expire(context, None)?;
+    Ok(Report { number, name: series.name_of(number), is_changed, left_out: snapshot.left_out })
+}
+
+/// Stores the present state, without a lock. Returns the root of the worktree, too.
+fn look<'a>(context: Context<'a>) -> Result<(Dir, Present<'a>), Error> {
+    let top = context.repo.work_tree().ok_or(Error::NoWorktree)?;
+    let root = Dir::open(top).map_err(Error::cannot_open(top))?;
+    let read = index::read_index(context, &root, ExpansionHint::Omit, Expansion::AtOnce)?;
+    let mut index = read.index;
+    sparse::expand(context.repo, &mut index)?;
+    monitor::refresh(context, &mut index)?;
+    let present = Present::take(context, &root, &mut index, &[])?;
+    // The process often ends soon: skip freeing a name for each directory.
+    std::mem::forget(index);
+    Ok((root, present))
+}

@@ -1,0 +1,100 @@
+//! Git working-tree operations, each as two calls: [`status`], [`switch`], [`restore`], [`reset`],
+//! [`clean`], [`add`], [`rm`], [`mv`], [`commit`], [`stash`], [`fetch`],
+//! [`mod@clone`], [`worktree`], [`workspace`], [`checkpoint`].
+//!
+//! `plan(&repository, request)` examines everything, may refuse, and changes nothing.
+//! [`PlanError::Unsupported`] exists only there. `Plan::run(&events)` does the work; its
+//! [`RunError`] has no such variant.
+//!
+//! An operation that failed while it ran cannot turn out to be unsupported:
+//!
+//! ```compile_fail,E0599
+//! fn hand_over(error: sapwood::RunError) -> bool {
+//!     matches!(error, sapwood::RunError::Unsupported(_))
+//! }
+//! ```
+//!
+//! A plan that has run is gone, so nobody can hand it over:
+//!
+//! ```compile_fail,E0382
+//! fn run_and_keep(plan: sapwood::status::Plan<'_>) -> sapwood::status::Plan<'_> {
+//!     let _ = plan.run(&sapwood::Silent);
+//!     plan
+//! }
+//! ```
+//!
+//! Planning has no receiver of reports, so it cannot show anything:
+//!
+//! ```compile_fail,E0061
+//! fn plan_aloud(repository: &sapwood::Repository, events: &impl sapwood::Events) {
+//!     let _ = sapwood::status::plan(repository, sapwood::status::Request::default(), events);
+//! }
+//! ```
+//!
+//! The crate prints nothing, reads no environment and decides no exit code. The caller gives the
+//! environment to [`Repository::open`], and receives reports through [`Events`].
+//!
+//! Design: docs/design/library.md.
+
+pub mod add;
+pub mod advice;
+pub mod checkpoint;
+pub mod clean;
+pub mod clone;
+pub mod commit;
+pub mod context;
+mod error;
+pub mod events;
+pub mod fetch;
+pub mod hooks;
+pub mod index;
+pub mod locks;
+pub mod maintenance;
+pub mod monitor;
+pub mod mv;
+pub mod new_commit;
+pub mod notice;
+pub mod read_tree;
+pub mod refs;
+mod refused;
+mod repository;
+pub mod reset;
+pub mod restore;
+pub mod rm;
+mod said;
+pub mod settings;
+pub mod sign;
+pub mod sparse_index;
+pub mod stage;
+pub mod stash;
+pub mod status;
+pub mod submodules;
+pub mod switch;
+pub mod trace;
+pub mod tracking;
+pub mod transaction;
+pub mod trash;
+pub mod upstream;
+pub mod workspace;
+pub mod worktree;
+pub mod worktree_config;
+
+pub use bstr;
+pub use engine::pathspec::Pathspecs;
+pub use format::{Mode, ObjectId};
+
+pub use context::Context;
+pub use error::{Error, HeadChange, PlanError, RunError, StashError, TreeError};
+pub use events::{Events, Silent};
+pub use notice::Notice;
+pub use repository::{Environment, Repository};
+
+/// Joins texts and names into one [`bstr::BString`].
+#[macro_export]
+macro_rules! text {
+    ($($part:expr),* $(,)?) => {{
+        let mut joined = Vec::new();
+        $(joined.extend_from_slice(AsRef::<[u8]>::as_ref(&$part));)*
+        $crate::bstr::BString::from(joined)
+    }};
+}

@@ -1,0 +1,40 @@
+//! The directories of bases, and those in which programs are searched.
+
+use std::path::{Path, PathBuf};
+
+use engine::workspace::base::Bases;
+use repo::{
+    Repository,
+    keys::{self, Key, PathText},
+};
+
+use crate::Error;
+
+/// Returns the base directory: the given one, else `sapwood.baseDir`, else one in the repository.
+pub fn bases(repo: &Repository, given: Option<&Path>) -> Result<Bases, Error> {
+    let dir = match given {
+        Some(given) => given.to_owned(),
+        None => match configured_dir(repo, keys::sapwood::BASE_DIR)? {
+            Some(dir) => dir,
+            None => return default_bases(repo),
+        },
+    };
+    Ok(Bases::trusted(&dir, repo.trust())?)
+}
+
+/// Returns the base directory in the repository.
+pub fn default_bases(repo: &Repository) -> Result<Bases, Error> {
+    Ok(Bases::trusted(&repo.real_common_dir().join("sapwood").join("bases"), repo.trust())?)
+}
+
+/// Returns the directory that a setting names.
+pub fn configured_dir(repo: &Repository, key: Key<Option<PathText>>) -> Result<Option<PathBuf>, Error> {
+    let Some(path) = repo.config_path(&key)? else { return Ok(None) };
+    Ok(Some(path.resolve(repo.cwd()).map_err(|refused| Error::refused(&path, refused))?))
+}
+
+/// Returns the directories of `PATH`.
+pub fn programs(repo: &Repository) -> Vec<PathBuf> {
+    let path = repo.env().bytes("PATH").map_or(b"/usr/bin:/bin".as_slice(), |path| path.as_ref());
+    std::env::split_paths(sys::os_str(path)).map(|dir| repo.cwd().join(dir)).collect()
+}

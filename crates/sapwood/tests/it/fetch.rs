@@ -1,0 +1,182 @@
+//! Fetch as an operation, compared with Git.
+
+use sapwood::{
+    Error, PlanError, Silent,
+    fetch::{self, FetchHeadPolicy, Limits, Request, Tags},
+};
+use testkit::{Repo, Sandbox};
+
+use crate::{Heard, open};
+
+/// A source with branches and tags, and two repositories with it as `origin`.
+struct Scene {
+    sandbox: Sandbox,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let scene = Scene { sandbox: Sandbox::new() };
+        let source = scene.sandbox.init("source");
+        source.write("a", "1\n");
+        source.commit("one");
+        for name in ["theirs", "ours"] {
+            let repo = scene.sandbox.init(name);
+            repo.git(&["remote", "add", "origin", "../source"]);
+            repo.git(&["fetch", "-q"]);
+            repo.git(&["reset", "-q", "--hard", "origin/main"]);
+        }
+        source.git(&["tag", "v1"]);
+        source.write("a", "2\n");
+        source.commit("two");
+        source.git(&["tag", "-a", "-m", "two", "v2"]);
+        source.git(&["branch", "topic"]);
+        scene
+    }
+
+    fn repo(&self, name: &str) -> Repo<'_> {
+        self.sandbox.repo(name)
+    }
+
+    /// Compares refs, reflogs, `FETCH_HEAD`, the configuration and the shallow roots.
+    #[track_caller]
+    fn same(&self, context: &str) {
+        let look = |name: &str| {
+            let repo = self.repo(name);
+            let mut text = repo.git(&["for-each-ref"]).stdout.to_string();
+            text += &repo.git(&["status", "--porcelain", "--branch"]).stdout.to_string();
+            for file in ["FETCH_HEAD", "shallow", "config", "logs/refs/remotes/origin/main"] {
+                let content = std::fs::read_to_string(repo.path.join(".git").join(file));
+                text += &format!("{file}: {}\n", content.unwrap_or_default());
+            }
+            assert_eq!(repo.git(&["fsck", "--no-dangling"]).stdout, "");
+            text.replace(repo.path.to_str().expect("text"), "")
+        };
+        assert_eq!(look("theirs"), look("ours"), "{context}: git left, ours right");
+    }
+}
+
+fn list(texts: &[&str]) -> Vec<sapwood::bstr::BString> {
+    texts.iter().map(|text| (*text).into()).collect()
+}
+
+#[test]
+fn fetches_what_git_fetches() {
+    let plain = || Request { remote: Some("origin".into()), quiet: true, ..Request::default() };
+    let cases: Vec<(&[&str], Request)> = vec![
+        (&["origin"], plain()),
+        (&[], Request { remote: None, ..plain() }),
+        (&["--no-tags", "origin"], Request { tags: Some(Tags::None), ..plain() }),
+        (&["--tags", "origin"], Request { tags: Some(Tags::All), ..plain() }),
+        (&["origin", "topic"], Request { refspecs: list(&["topic"]), ..plain() }),
+        (&["origin", "topic:new"], Request { refspecs: list(&["topic:new"]), ..plain() }),
+        (&["--no-write-fetch-head", "origin"], Request { fetch_head: FetchHeadPolicy::Leave, ..plain() }),
+        (&["--prune", "origin"], Request { prune: Some(true), ..plain() }),
+        (&["--dry-run", "origin"], Request { dry_run: true, ..plain() }),
+        (&["--atomic", "origin"], Request { atomic: true, ..plain() }),
+        (
+            &["--set-upstream", "origin", "main"],
+            Request { set_upstream: true, refspecs: list(&["main"]), ..plain() },
+        ),
+        (
+            &["--refmap=refs/heads/*:refs/other/*", "origin", "topic"],
+            Request {
+                refmap: Some(list(&["refs/heads/*:refs/other/*"])),
+                refspecs: list(&["topic"]),
+                ..plain()
+            },
+        ),
+    ];
+    for (args, request) in cases {
+        let scene = Scene::new();
+        for name in ["theirs", "ours"] {
+            scene.repo(name).git(&["update-ref", "refs/remotes/origin/gone", "HEAD"]);
+        }
+        let request = Request { action: format!("fetch -q {}", args.join(" ")).trim().into(), ..request };
+        scene.repo("theirs").git(&[&["fetch", "-q"], args].concat());
+        let repository = open(&scene.repo("ours"));
+        let report = fetch::plan(&repository, request).expect("a plan").run(&Silent).expect("a fetch");
+        scene.same(&args.join(" "));
+        assert!(!report.fetched.has_failures);
+        let pruned: Vec<String> = report.pruned.iter().map(|update| update.ours.to_string()).collect();
+        assert_eq!(
+            pruned,
+            if args.contains(&"--prune") { vec!["refs/remotes/origin/gone"] } else { Vec::new() }
+        );
+    }
+}
+
+#[test]
+fn limits_the_history() {
+    let scene = Scene::new();
+    let url = format!("file://{}", scene.repo("source").path.display());
+    for name in ["theirs", "ours"] {
+        scene.repo(name).git(&["config", "remote.origin.url", &url]);
+    }
+    scene.repo("source").write("a", "3\n");
+    scene.repo("source").commit("three");
+    scene.repo("theirs").git(&["fetch", "-q", "--depth", "1", "origin"]);
+    let request = Request {
+        limits: Limits { depth: Some(1), ..Limits::default() },
+        action: "fetch -q --depth 1 origin".into(),
+        ..Request::default()
+    };
+    let repository = open(&scene.repo("ours"));
+    fetch::plan(&repository, request).expect("a plan").run(&Silent).expect("a fetch");
+    scene.same("--depth 1");
+}
+
+/// A ref that would lose commits is rejected, and the others change.
+#[test]
+fn reports_rejected_refs() {
+    let scene = Scene::new();
+    let ours = scene.repo("ours");
+    ours.git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
+    ours.git(&["branch", "mine"]);
+    let repository = open(&ours);
+    let request = Request { refspecs: list(&["main:mine", "topic:new"]), ..Request::default() };
+    let before = ours.git(&["rev-parse", "mine"]).stdout;
+    let plan = fetch::plan(&repository, request).expect("a plan");
+    assert_eq!(plan.to_string(), "fetch ../source\nmain:mine\ntopic:new\n");
+    let report = plan.run(&Silent).expect("a fetch");
+    assert!(report.fetched.has_failures);
+    assert_eq!(ours.git(&["rev-parse", "mine"]).stdout, before);
+    assert_eq!(
+        ours.git(&["rev-parse", "new"]).stdout,
+        scene.repo("source").git(&["rev-parse", "topic"]).stdout
+    );
+}
+
+/// A plan contacts nobody. A run that fails leaves the refs.
+#[test]
+fn a_failure_leaves_the_refs() {
+    let scene = Scene::new();
+    let ours = scene.repo("ours");
+    ours.git(&["remote", "add", "nowhere", "../nowhere"]);
+    let before = ours.git(&["for-each-ref"]).stdout;
+    let repository = open(&ours);
+    let request = Request { remote: Some("nowhere".into()), ..Request::default() };
+    let error = fetch::plan(&repository, request).expect("a plan").run(&Silent).expect_err("nobody is there");
+    assert!(matches!(error.0, Error::Fetch(_)), "{error}");
+    assert_eq!(ours.git(&["for-each-ref"]).stdout, before);
+    ours.write(".git/remotes/old", "URL: ../source\n");
+    let request = Request { remote: Some("old".into()), ..Request::default() };
+    match fetch::plan(&repository, request) {
+        Err(PlanError::Unsupported(what)) => assert_eq!(what, "remotes in 'remotes'"),
+        _ => panic!("Git has to do it"),
+    }
+    let wrong = Request { refspecs: list(&["a:b:c"]), ..Request::default() };
+    assert!(matches!(fetch::plan(&repository, wrong), Err(PlanError::Failed(_))));
+}
+
+/// Warnings of the fetch come with the run.
+#[test]
+fn notices_come_with_the_run() {
+    let scene = Scene::new();
+    let repository = open(&scene.repo("ours"));
+    let request = Request { negotiation_tips: list(&["refs/none/*"]), ..Request::default() };
+    let plan = fetch::plan(&repository, request).expect("a plan");
+    let heard = Heard::default();
+    plan.run(&heard).expect("a fetch");
+    let ignored = "ignoring --negotiation-restrict=refs/none/* because it does not match any refs";
+    assert_eq!(heard.0.into_inner().first().map(String::as_str), Some(ignored));
+}

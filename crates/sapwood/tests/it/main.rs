@@ -1,0 +1,57 @@
+//! The library, used as a program of somebody else would use it.
+
+#![allow(missing_docs)]
+// Tests use the file system directly.
+#![allow(clippy::disallowed_methods)]
+
+mod add;
+mod checkpoint;
+mod clean;
+mod clone;
+mod commit;
+mod examples;
+mod fetch;
+mod layout;
+mod reset;
+mod restore;
+mod rm;
+mod stash;
+mod status;
+mod switch;
+mod workspace;
+mod workspace_classes;
+mod worktree;
+
+use std::{cell::RefCell, collections::HashMap, ffi::OsString};
+
+use sapwood::{Events, Notice, Pathspecs, Repository, bstr::BString};
+use testkit::{Oracle, Repo};
+
+/// Opens the repository of a sandbox with the sandbox's environment.
+fn open(repo: &Repo<'_>) -> Repository {
+    let command = repo.git_command();
+    let variables = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    let variables: HashMap<OsString, OsString> = variables.collect();
+    Repository::open(&repo.path, variables).expect("a repository")
+}
+
+/// Two copies of a repository. Git changes one, the library the other one.
+fn silent_oracle(setup: impl Fn(&Repo<'_>)) -> Oracle {
+    Oracle::new("no program", setup)
+}
+
+/// Parses pathspecs that are given in the root of the worktree.
+fn pathspecs(specs: &[&str]) -> Pathspecs {
+    let specs: Vec<BString> = specs.iter().map(|spec| BString::from(*spec)).collect();
+    Pathspecs::parse(&specs, "".into(), "".into(), Default::default()).expect("valid pathspecs")
+}
+
+/// Keeps the texts of all notices.
+#[derive(Default)]
+struct Heard(RefCell<Vec<String>>);
+
+impl Events for Heard {
+    fn notice(&self, notice: Notice) {
+        self.0.borrow_mut().push(notice.to_string());
+    }
+}
