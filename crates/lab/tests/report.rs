@@ -56,7 +56,10 @@ fn page_and_charts_are_those_of_the_records() {
         "left: made by `lab report`; right: in docs"
     );
     for (name, content) in &made {
-        assert!(*content == committed[name], "docs/{name} is not what `cargo run -p lab -- report` writes");
+        assert!(
+            *content == committed[name],
+            "docs/{name} is not what `cargo run -p sapwood-lab -- report` writes"
+        );
     }
     for chart in made.keys().filter(|name| name.starts_with("measurements/") && name.ends_with(".svg")) {
         assert!(made["measurements.md"].contains(&format!("({chart})")), "{chart} is on no page");

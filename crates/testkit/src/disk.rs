@@ -52,13 +52,12 @@ impl Disk {
         let made = has_program(program) && succeeds(Command::new(program).args(args).arg(image));
         let mounted = made && succeeds(Command::new("mount").args(["-o", "loop"]).args([image, point]));
         let disk = Disk { point: point.to_owned(), image: Some(image.to_owned()) };
-        match mounted {
-            true => Some(disk),
-            false => {
-                let _ = fs::remove_file(image);
-                std::mem::forget(disk);
-                None
-            }
+        if mounted {
+            Some(disk)
+        } else {
+            let _ = fs::remove_file(image);
+            std::mem::forget(disk);
+            None
         }
     }
 

@@ -226,9 +226,10 @@ impl Oracle {
             all.extend(args);
             self.plain(repo.try_git(&all)).stdout
         };
-        let mut refs = match refs_are_known {
-            true => BString::default(),
-            false => git(&["for-each-ref", "--format=%(refname) %(objectname) %(symref)"]),
+        let mut refs = if refs_are_known {
+            BString::default()
+        } else {
+            git(&["for-each-ref", "--format=%(refname) %(objectname) %(symref)"])
         };
         for name in ["HEAD", "ORIG_HEAD"] {
             let content = fs::read(repo.join(format!(".git/{name}"))).unwrap_or_default();

@@ -63,12 +63,11 @@ impl Dice {
     /// Returns a random pattern, or one of `paths` with wildcards in it. It is not empty and does
     /// not begin with `!`.
     pub fn pattern(&mut self, paths: &[BString]) -> BString {
-        let mut pattern = match self.one_of(4) {
-            true => self.any_pattern(),
-            false => {
-                let path = &paths[self.below(paths.len())];
-                self.pattern_of(path.strip_suffix(b"/").unwrap_or(path))
-            }
+        let mut pattern = if self.one_of(4) {
+            self.any_pattern()
+        } else {
+            let path = &paths[self.below(paths.len())];
+            self.pattern_of(path.strip_suffix(b"/").unwrap_or(path))
         };
         if pattern.is_empty() || pattern.starts_with(b"!") {
             pattern.insert(0, b'*');
@@ -128,10 +127,7 @@ impl Dice {
         let kinds: [&[u8]; 6] = [b"**/", b"**", b"***/", b"**\\/", b"*/", b"**/**/"];
         pattern.extend_from_slice(kinds[self.below(kinds.len())]);
         let slashes: Vec<usize> = path[at..].find_iter(b"/").map(|slash| at + slash + 1).collect();
-        match slashes.is_empty() || self.one_of(2) {
-            true => at,
-            false => slashes[self.below(slashes.len())],
-        }
+        if slashes.is_empty() || self.one_of(2) { at } else { slashes[self.below(slashes.len())] }
     }
 
     /// Appends a bracket expression, which likely contains `member`.

@@ -10,10 +10,10 @@ use std::process::Stdio;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{self, Pair, Status, renames, stat::Change};
 use format::ObjectId;
-use repo::Repository;
+use repo::{Repository, keys};
 
 use crate::{
-    session::{Session, apply::load_index, output, real_git},
+    session::{Session, index::load_index, output, real_git},
     term::{
         console::{self, text},
         failure::Failure,
@@ -23,12 +23,12 @@ use crate::{
 
 /// Settings that change the pairs, the numbers or the layout in an unsupported way.
 const UNKNOWN: [&str; 6] = [
-    "diff.algorithm",
-    "diff.orderFile",
-    "diff.relative",
-    "diff.renameLimit",
-    "diff.statGraphWidth",
-    "diff.statNameWidth",
+    keys::diff::ALGORITHM.name(),
+    keys::diff::ORDER_FILE.name(),
+    keys::diff::RELATIVE.name(),
+    keys::diff::RENAME_LIMIT.name(),
+    keys::diff::STAT_GRAPH_WIDTH.name(),
+    keys::diff::STAT_NAME_WIDTH.name(),
 ];
 
 /// The form of the report.
@@ -73,7 +73,7 @@ fn native(
 ) -> Result<Option<BString>, Failure> {
     let Session { invocation: run, repository: repo, settings } = session;
     let is_known = UNKNOWN.iter().all(|key| repo.config_str(key).is_none());
-    if !is_known || output::wants_color(run, repo, "color.diff")? {
+    if !is_known || output::wants_color(run, repo, keys::color::DIFF)? {
         return Ok(None);
     }
     let pairs = diff::trees(repo, Some(repo.tree_of(old)?), Some(repo.tree_of(new)?))?;

@@ -19,6 +19,7 @@ pub(crate) mod check_attr;
 mod check_ignore;
 pub(crate) mod checkout;
 mod checkout_index;
+mod checkpoint;
 mod clean;
 pub(crate) mod clone;
 mod commit;
@@ -62,7 +63,6 @@ mod symbolic_ref;
 mod trash;
 mod update_index;
 mod update_ref;
-mod upstream;
 pub(crate) mod workspace;
 pub(crate) mod worktree;
 mod write_tree;
@@ -112,6 +112,11 @@ pub(crate) const COMMANDS: &[Command] = &[
     diff::INDEX,
     ls_files::COMMAND,
     ls_remote::COMMAND,
+    checkpoint::COMMAND,
+    checkpoint::UNDO,
+    checkpoint::REDO,
+    checkpoint::LIST,
+    checkpoint::FORK,
     workspace::COMMAND,
     base::COMMAND,
     adopt::COMMAND,

@@ -9,11 +9,7 @@ use repo::Repository;
 use sys::UserPath;
 
 use crate::{
-    session::{
-        apply::{self},
-        invocation::Invocation,
-        settings::Settings,
-    },
+    session::{index, invocation::Invocation, settings::Settings},
     term::{
         console::{self, text},
         failure::Failure,
@@ -83,7 +79,7 @@ fn attributes(
     let repo = run.open()?;
     let index = match index {
         Some(index) => index,
-        None => apply::load_index(&repo, &Settings::read(run, &repo)?)?,
+        None => index::load_index(&repo, &Settings::read(&repo)?)?,
     };
     Ok(Some(Arc::new(pathspec::Attributes::new(repo, index, |line| console::eprint_line(line))?)))
 }
@@ -102,9 +98,10 @@ pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure>
         },
     };
     let dir = root.join(sys::os_str(prefix));
-    let path = match prefix.is_empty() {
-        true => UserPath::new(word).resolve(root),
-        false => UserPath::new(word).resolve_or_base(&dir),
+    let path = if prefix.is_empty() {
+        UserPath::new(word).resolve(root)
+    } else {
+        UserPath::new(word).resolve_or_base(&dir)
     };
     let seen = |path: PathBuf| sys::by_path::uninterrupted(|| path.symlink_metadata());
     match path.map_err(Into::into).and_then(seen) {

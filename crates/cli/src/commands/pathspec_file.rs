@@ -10,7 +10,10 @@ use sys::UserPath;
 
 use crate::{
     commands::paths,
-    session::{input::Input, invocation::Invocation},
+    session::{
+        input::{self, Input},
+        invocation::Invocation,
+    },
     term::{console::text, failure::Failure},
 };
 
@@ -35,9 +38,10 @@ impl PathspecFile {
         repo: &Repository,
     ) -> Result<Pathspecs, Failure> {
         let Some(file) = self.file(run) else {
-            return match self.nul {
-                true => Err(Failure::requires("--pathspec-file-nul", "--pathspec-from-file")),
-                false => Ok(given),
+            return if self.nul {
+                Err(Failure::requires("--pathspec-file-nul", "--pathspec-from-file"))
+            } else {
+                Ok(given)
             };
         };
         if !given.is_empty() {
@@ -69,12 +73,15 @@ fn at(run: &Invocation, file: &[u8]) -> std::io::Result<std::path::PathBuf> {
 }
 
 fn read(file: &BStr, run: &Invocation, repo: &Repository) -> Result<Vec<u8>, Failure> {
-    let read = match file == "-" {
-        true => Input::new(run)?.all()?,
-        false => at(run, file).and_then(|path| sys::by_path::open(&path)).and_then(|mut file| {
+    let read = if file == "-" {
+        Input::new(run)?.all()?
+    } else {
+        at(run, file).and_then(|path| {
+            input::note_read(&path);
+            let mut file = sys::by_path::open(&path)?;
             let mut content = Vec::new();
             file.read_to_end(&mut content).map(|_| content)
-        }),
+        })
     };
     read.map_err(|error| {
         // Git works at the root of the worktree and names the file relative to that.

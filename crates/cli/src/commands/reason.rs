@@ -47,7 +47,7 @@ impl Reason {
                 let line = message.lines().next().unwrap_or_default();
                 Reason::repository(line.split(" (see ").next().unwrap_or_default())
             }
-            Failure::Warned(_, failure) => Reason::refused(failure),
+            Failure::Hinted(failure, _) | Failure::Preceded(_, failure) => Reason::refused(failure),
             _ => Reason::repository("the repository cannot be opened"),
         }
     }

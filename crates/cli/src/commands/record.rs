@@ -56,7 +56,7 @@ impl<'a> Candidate<'a> {
 
     /// Returns the reasons, and runs one check after the other.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = Reason> {
-        self.command.checks.iter().flat_map(|checks| checks.iter()).flat_map(|check| check(self))
+        self.command.checks.iter().flat_map(|checks| checks.iter()).flat_map(|check| (check.find)(self))
     }
 
     /// Returns true if the command line has the option `name`, in any form.
@@ -65,11 +65,36 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Returns the reasons in the settings, the environment and the state of the repository.
-pub(crate) type Check = fn(&Candidate<'_>) -> Vec<Reason>;
+/// A check of the settings, the environment and the state of the repository.
+pub(crate) struct Check {
+    /// The conditions that it detects, for docs/commands.md.
+    pub(crate) about: &'static str,
+    /// Returns the reasons to hand the command over.
+    pub(crate) find: fn(&Candidate<'_>) -> Vec<Reason>,
+}
 
-/// Returns a reason in a valid command line. The arguments are as the user gave them.
-pub(crate) type LineCheck = fn(&Survey, &[BString]) -> Option<Reason>;
+impl Check {
+    pub(crate) const fn new(about: &'static str, find: fn(&Candidate<'_>) -> Vec<Reason>) -> Check {
+        Check { about, find }
+    }
+}
+
+/// A check of a valid command line.
+pub(crate) struct LineCheck {
+    /// The conditions that it detects, for docs/commands.md.
+    pub(crate) about: &'static str,
+    /// Returns a reason to hand the command over. The arguments are as the user gave them.
+    pub(crate) find: fn(&Survey, &[BString]) -> Option<Reason>,
+}
+
+impl LineCheck {
+    pub(crate) const fn new(
+        about: &'static str,
+        find: fn(&Survey, &[BString]) -> Option<Reason>,
+    ) -> LineCheck {
+        LineCheck { about, find }
+    }
+}
 
 /// One command, or one subcommand.
 pub(crate) struct Command {
@@ -98,6 +123,9 @@ pub(crate) struct Command {
     pub(crate) line: &'static [LineCheck],
     /// Checks of the repository's state, in the order of their cost.
     pub(crate) checks: &'static [&'static [Check]],
+    /// Conditions that only show while the command works, as [`Failure::Unserved`] names them. A
+    /// command that plans first is handed over then.
+    pub(crate) late: &'static [&'static str],
     /// Runs the command with the arguments after its name. Returns the exit code.
     pub(crate) run: fn(&Invocation, &[BString]) -> Result<u8, Failure>,
     /// If it is not empty, the first argument names one of them.
@@ -169,6 +197,7 @@ impl Command {
         variables: &[],
         line: &[],
         checks: &[],
+        late: &[],
         run: |_, _| Err(Failure::fatal("this command needs a subcommand")),
         subcommands: &[],
         assumed: None,
@@ -251,13 +280,14 @@ impl Command {
             let is_native = |spec: &&&Spec| spec.name() == given.name && spec.is_native(given.on);
             if !specs.iter().any(|spec| is_native(&spec)) {
                 let stem = given.name.strip_prefix("--no-").unwrap_or(given.name);
-                return Some(Reason::Option(match given.on {
-                    true => given.name.to_owned(),
-                    false => format!("--no-{}", stem.trim_start_matches('-')),
+                return Some(Reason::Option(if given.on {
+                    given.name.to_owned()
+                } else {
+                    format!("--no-{}", stem.trim_start_matches('-'))
                 }));
             }
         }
-        self.line.iter().find_map(|check| check(survey, args))
+        self.line.iter().find_map(|check| (check.find)(survey, args))
     }
 
     /// Returns the words of a command line that may be revisions.

@@ -68,10 +68,7 @@ impl Find<'_> {
     /// Finds the real Git.
     pub(crate) fn git(&self) -> Result<RealGit, Error> {
         let (path, certain) = self.next()?;
-        let step = match certain {
-            true => None,
-            false => Some(self.step().ok_or(Error::Circle)?),
-        };
+        let step = if certain { None } else { Some(self.step().ok_or(Error::Circle)?) };
         Ok(RealGit { path, step })
     }
 

@@ -9,10 +9,10 @@ use bstr::{BString, ByteSlice as _};
 use sys::by_path;
 
 use super::{
-    mistyped, overview,
+    mistyped, native, overview,
     page::{self, Page},
     registry::Registry,
-    render,
+    render, settings,
 };
 use crate::{
     commands::{
@@ -31,6 +31,8 @@ use crate::{
 #[derive(Default)]
 struct Request {
     native: bool,
+    markdown: bool,
+    settings: bool,
     man: Option<BString>,
 }
 
@@ -53,6 +55,12 @@ const HELP: Table<Set<Request>> = Table {
             &mut request.native
         })
         .only(),
+        Opt::flag("--markdown", "print docs/commands.md", |request: &mut Request| &mut request.markdown)
+            .only()
+            .hidden(),
+        Opt::flag("--settings", "print docs/settings.md", |request: &mut Request| &mut request.settings)
+            .only()
+            .hidden(),
         Opt::text(
             "--man <directory>",
             "write all pages of the manual into a directory",
@@ -70,6 +78,14 @@ pub(super) fn run(registry: &Registry, run: &Invocation, args: &[BString]) -> Re
     if request.native {
         let native = commands::COMMANDS.iter().filter(|command| command.is_gits());
         native.flat_map(|command| command.leaves()).for_each(|command| console::out(command.name));
+        return Ok(0);
+    }
+    if request.markdown {
+        console::out_raw(native::page().as_bytes());
+        return Ok(0);
+    }
+    if request.settings {
+        console::out_raw(settings::page().as_bytes());
         return Ok(0);
     }
     if let Some(directory) = request.man {

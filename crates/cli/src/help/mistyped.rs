@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bstr::{BStr, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::keys::{self, Key};
 
 use super::registry::Registry;
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
         record::{Command, Group},
     },
     git::builtins,
-    session::{invocation::Invocation, settings::config::Config},
+    session::invocation::Invocation,
     term::{
         console::{self, text},
         failure::Failure,
@@ -92,15 +93,15 @@ fn proceed(name: &BStr, meant: &Command, delay: Duration) {
 }
 
 fn configured(run: &Invocation) -> Result<Autocorrect, Failure> {
-    const KEY: &str = "help.autocorrect";
+    const KEY: Key<Option<BString>> = keys::help::AUTOCORRECT;
     let value = match run.look_for_repository() {
-        Ok(repo) => Config::value(&repo, KEY),
-        Err(_) => Config::value(&repo::StandaloneConfig::load(&run.outside())?, KEY),
+        Ok(repo) => repo.config_value(&KEY),
+        Err(_) => repo::StandaloneConfig::load(&run.outside())?.config_value(&KEY),
     };
     let Some(value) = value else { return Ok(Autocorrect::Show) };
     parse(value.as_ref().map(|value| value.as_bstr())).ok_or_else(|| {
         let value = value.unwrap_or_default();
-        Failure::Fatal(text!("bad numeric config value '", value, "' for '", KEY, "': invalid unit"))
+        Failure::Fatal(text!("bad numeric config value '", value, "' for '", KEY.lower(), "': invalid unit"))
     })
 }
 

@@ -6,10 +6,12 @@
 mod completion;
 mod manual;
 mod mistyped;
+mod native;
 mod overview;
 mod page;
 mod registry;
 mod render;
+mod settings;
 mod text;
 
 use bstr::{BString, ByteSlice as _};

@@ -150,9 +150,10 @@ pub(super) fn of(command: &'static Command) -> Page {
     }
     page.section("SEE ALSO");
     let own = if command.name == "doctor" { "sapwood-shim(1)" } else { "sapwood-doctor(1)" };
-    page.paragraph(&match command.is_gits() {
-        true => format!("git-{}(1), sapwood(1), {own}", command.name),
-        false => format!("sapwood(1), {own}"),
+    page.paragraph(&if command.is_gits() {
+        format!("git-{}(1), sapwood(1), {own}", command.name)
+    } else {
+        format!("sapwood(1), {own}")
     });
     page
 }

@@ -5,6 +5,8 @@ use std::{io::IsTerminal as _, path::Path};
 
 use bstr::{BString, ByteSlice as _};
 
+use repo::keys;
+
 use crate::{
     session::{Session, hooks},
     term::{
@@ -28,7 +30,7 @@ pub(crate) fn edit(
     let is_dumb = matches!(run.variable("TERM"), None | Some(b"dumb"));
     let variable = |name: &str| run.variable(name).map(BString::from);
     let editor = variable("GIT_EDITOR")
-        .or_else(|| repo.config_str("core.editor"))
+        .or_else(|| repo.config_str(&keys::core::EDITOR))
         .or_else(|| variable("VISUAL").filter(|_| !is_dumb))
         .or_else(|| variable("EDITOR"))
         .or_else(|| (!is_dumb).then(|| "vi".into()));
@@ -39,7 +41,8 @@ pub(crate) fn edit(
     if editor == ":" {
         return Ok(Ok(()));
     }
-    let shows_hint = std::io::stderr().is_terminal() && settings.advises(repo, "waitingForEditor")?;
+    let shows_hint =
+        std::io::stderr().is_terminal() && settings.advises(repo, keys::advice::WAITING_FOR_EDITOR)?;
     if shows_hint {
         let end = if is_dumb { "\n" } else { " " };
         console::eprint_raw(format!("hint: Waiting for your editor to close the file...{end}").as_bytes());

@@ -1,42 +1,19 @@
-//! Hooks: the configured ones (`hook.<name>.event`, `.command`), then the one in the hooks
-//! directory. Source: githooks(5), git-hook(1).
-//!
-//! The output of a hook goes to standard error, as in Git. Its standard input is empty.
+//! Hooks, with their reports printed. See [`sapwood::hooks`].
 
-use std::{
-    io::{self, Write as _},
-    os::unix::{ffi::OsStrExt as _, process::ExitStatusExt as _},
-    path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
-};
+use std::{io, process::ExitStatus};
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::BStr;
 use format::ObjectId;
 use repo::Repository;
-use signal_hook::consts::{SIGINT, SIGPIPE, SIGQUIT};
-use sys::by_path;
+use sapwood::hooks;
+pub(crate) use sapwood::hooks::{Changed, CommitHooks, in_a_shell, started};
 
 use crate::{
-    session::settings::Settings,
-    term::{
-        console::{self, text},
-        failure::Failure,
-    },
+    session::{events::printing, settings::Settings},
+    term::{failure::Failure, notice::Printer},
 };
 
-/// The kind of change that the index write completes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Changed {
-    /// The worktree, updated by a merge of trees.
-    Worktree,
-    /// The index alone, by `reset`.
-    IndexAlone,
-    /// Some paths.
-    #[default]
-    Paths,
-}
-
-/// Runs `post-checkout`. Returns its exit code, 0 without a hook.
+/// See [`hooks::post_checkout`].
 pub(crate) fn post_checkout(
     repo: &Repository,
     settings: &Settings,
@@ -44,306 +21,40 @@ pub(crate) fn post_checkout(
     new: Option<ObjectId>,
     branch_changed: bool,
 ) -> Result<u8, Failure> {
-    if repo.work_tree().is_none() {
-        return Ok(0);
-    }
-    let name = |oid: Option<ObjectId>| oid.unwrap_or(ObjectId::null(repo.hash())).to_string();
-    let args = [name(old), name(new), u8::from(branch_changed).to_string()];
-    Hooks::new(repo, settings).run("post-checkout", &args)
+    Ok(hooks::post_checkout(printing(repo, settings), old, new, branch_changed)?)
 }
 
-/// Like [`post_checkout`], for a new worktree at `top`: the hook discovers its repository itself.
-pub(crate) fn post_checkout_of_new(
-    repo: &Repository,
-    settings: &Settings,
-    top: &Path,
-    new: ObjectId,
-) -> Result<u8, Failure> {
-    let args = [ObjectId::null(repo.hash()).to_string(), new.to_string(), "1".to_owned()];
-    Hooks { dir: top, ..Hooks::new(repo, settings) }.run("post-checkout", &args)
-}
-
-/// Runs `post-merge` after a fast-forward. Its exit code has no effect.
+/// See [`hooks::post_merge`].
 pub(crate) fn post_merge(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
-    Hooks::new(repo, settings).run("post-merge", &["0".to_owned()]).map(drop)
+    Ok(hooks::post_merge(printing(repo, settings))?)
 }
 
-/// Runs `post-index-change`, whose exit code has no effect.
-pub(crate) fn post_index_change(
-    repo: &Repository,
-    settings: &Settings,
-    changed: Changed,
-) -> Result<(), Failure> {
-    let flag = |is: bool| u8::from(is).to_string();
-    let args = [flag(changed == Changed::Worktree), flag(changed == Changed::IndexAlone)];
-    Hooks::new(repo, settings).run("post-index-change", &args).map(drop)
-}
-
-/// Returns true if an executable hook `reference-transaction` exists.
+/// See [`hooks::has_reference_transaction`].
 pub(crate) fn has_reference_transaction(repo: &Repository, settings: &Settings) -> Result<bool, Failure> {
-    Ok(Hooks::new(repo, settings).in_directory(REFERENCE_TRANSACTION)?.is_some())
+    Ok(hooks::has_reference_transaction(printing(repo, settings))?)
 }
 
-/// Runs `reference-transaction` with the edits on its standard input. Returns its exit code.
+/// See [`hooks::reference_transaction`].
 pub(crate) fn reference_transaction(
     repo: &Repository,
     settings: &Settings,
     stage: &str,
     edits: &[u8],
 ) -> Result<u8, Failure> {
-    let hooks = Hooks::new(repo, settings);
-    let Some(path) = hooks.in_directory(REFERENCE_TRANSACTION)? else { return Ok(0) };
-    console::flush();
-    let ended = started(Command::new(&path), |command| {
-        let mut child = hooks.variant(command).arg(stage).stdin(Stdio::piped()).spawn()?;
-        // The hook may end before it has read the whole input.
-        if let Some(mut stdin) = child.stdin.take() {
-            let _ = stdin.write_all(edits);
-        }
-        child.wait()
-    });
-    let shown = path.as_os_str().as_bytes().as_bstr();
-    match ended {
-        Ok(status) => Ok(exit_code(status, shown)),
-        Err(error) => {
-            not_started(shown, &error);
-            Ok(1)
-        }
-    }
+    Ok(hooks::reference_transaction(printing(repo, settings), stage, edits)?)
 }
 
-const REFERENCE_TRANSACTION: &str = "reference-transaction";
-
-/// Returns the standard output of `command` (a program, or a line for the shell), or `None` if it
-/// fails. The command inherits standard input.
-pub(crate) fn output_of(
-    repo: &Repository,
-    settings: &Settings,
-    command: &BStr,
-    args: &[String],
-) -> Option<Vec<u8>> {
-    console::flush();
-    let hooks = Hooks::new(repo, settings);
-    let finished = started(in_a_shell(command, args), |command| {
-        let dressed = hooks.variant(command).args(args);
-        dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output()
-    });
-    match finished {
-        Ok(output) => (exit_code(output.status, command) == 0).then_some(output.stdout),
-        Err(error) => {
-            not_started(command, &error);
-            None
-        }
-    }
-}
-
-/// Reports a program that could not be started, in Git's words.
-pub(crate) fn not_started(command: &BStr, error: &io::Error) {
-    let reason = crate::term::text::os_error(error);
-    match command.contains(&b'/') {
-        true => console::report("fatal", text!("cannot exec '", command, "': ", reason)),
-        false => console::error(text!("cannot run ", command, ": ", reason)),
-    }
-}
-
-/// Reports the signal that ended a program, as [`exit_code`] does.
-pub(crate) fn report_signal(status: ExitStatus, command: &BStr) {
-    exit_code(status, command);
-}
-
-/// Returns the exit code that a shell would report. Prints the signal that ended the program,
-/// except signals that the user or the reader of the output may have sent.
-pub(crate) fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
-    let Some(signal) = status.signal() else { return status.code().map_or(1, |code| code as u8) };
-    if ![SIGINT, SIGQUIT, SIGPIPE].contains(&signal) {
-        console::error(text!(command, " died of signal ", signal.to_string()));
-    }
-    u8::try_from(128 + signal).unwrap_or(1)
-}
-
-/// Returns the commands configured for `event`. The shim ensures that there is at most one.
-pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
-    let names = repo.config_names().filter_map(|key| key.strip_prefix(b"hook.")?.strip_suffix(b".event"));
-    let names = names.filter_map(|name| name.to_str().ok());
-    let is_off = |name: &str| matches!(repo.config_bool(&format!("hook.{name}.enabled")), Ok(Some(false)));
-    let meant = names.filter(|name| {
-        let events = repo.config_all(&format!("hook.{name}.event"));
-        events.iter().any(|value| value == event) && !is_off(name)
-    });
-    let commands = meant.filter_map(|name| repo.config_str(&format!("hook.{name}.command")));
-    if is_off(event) { Vec::new() } else { commands.collect() }
-}
-
-/// The environment of the hooks of a commit.
-#[derive(Clone, Copy)]
-pub(crate) struct CommitHooks<'a> {
-    /// Variables in addition to those that every child program gets.
-    pub(crate) variables: &'a [(&'static str, BString)],
-    /// The file that holds the index of the commit.
-    pub(crate) index: &'a Path,
-    /// True if no editor opens the message.
-    pub(crate) no_editor: bool,
-}
-
-impl CommitHooks<'_> {
-    /// Returns all variables that these hooks get in addition.
-    pub(crate) fn variables(&self) -> Vec<(&'static str, BString)> {
-        let mut variables = self.variables.to_vec();
-        variables.push(("GIT_INDEX_FILE", self.index.as_os_str().as_bytes().into()));
-        if self.no_editor {
-            variables.push(("GIT_EDITOR", ":".into()));
-        }
-        variables
-    }
-
-    /// Runs a hook. Returns its exit code, 0 without a hook.
-    pub(crate) fn run(
-        &self,
-        repo: &Repository,
-        settings: &Settings,
-        name: &str,
-        args: &[String],
-    ) -> Result<u8, Failure> {
-        Hooks { variables: self.variables(), ..Hooks::new(repo, settings) }.run(name, args)
-    }
-
-    /// Runs `post-rewrite` after a commit has replaced another one. Its exit code has no effect.
-    pub(crate) fn post_rewrite(
-        &self,
-        repo: &Repository,
-        settings: &Settings,
-        old: ObjectId,
-        new: ObjectId,
-    ) -> Result<(), Failure> {
-        let input = format!("{old} {new}\n").into_bytes();
-        let hooks = Hooks { variables: self.variables.to_vec(), input, ..Hooks::new(repo, settings) };
-        hooks.run("post-rewrite", &["amend".to_owned()]).map(drop)
-    }
-}
-
-/// Returns true if a hook called `name` would run.
+/// See [`hooks::exists`].
 pub(crate) fn exists(repo: &Repository, settings: &Settings, name: &str) -> Result<bool, Failure> {
-    Ok(!configured(repo, name).is_empty() || Hooks::new(repo, settings).in_directory(name)?.is_some())
+    Ok(hooks::exists(printing(repo, settings), name)?)
 }
 
-struct Hooks<'a> {
-    repo: &'a Repository,
-    settings: &'a Settings,
-    /// The directory to run in: the root of the worktree, or of a new one.
-    dir: &'a Path,
-    variables: Vec<(&'static str, BString)>,
-    /// The bytes for their standard input.
-    input: Vec<u8>,
+/// See [`hooks::not_started`].
+pub(crate) fn not_started(command: &BStr, error: &io::Error) {
+    hooks::not_started(command, error, &Printer);
 }
 
-impl<'a> Hooks<'a> {
-    fn new(repo: &'a Repository, settings: &'a Settings) -> Self {
-        Hooks { repo, settings, dir: repo.child_dir(), variables: Vec::new(), input: Vec::new() }
-    }
-
-    /// Runs all hooks of this name and combines their exit codes. Stops at a hook that cannot be
-    /// started.
-    fn run(&self, name: &str, args: &[String]) -> Result<u8, Failure> {
-        let mut commands: Vec<(Command, BString)> = configured(self.repo, name)
-            .into_iter()
-            .map(|command| (in_a_shell(command.as_bstr(), args), command))
-            .collect();
-        if let Some(path) = self.in_directory(name)? {
-            commands.push((Command::new(&path), path.as_os_str().as_bytes().into()));
-        }
-        let mut code = 0;
-        for (command, shown) in commands {
-            console::flush();
-            match started(command, |command| self.finished(self.variant(command).args(args))) {
-                Ok(status) => code |= exit_code(status, shown.as_bstr()),
-                Err(error) => {
-                    not_started(shown.as_bstr(), &error);
-                    return Ok(code | 1);
-                }
-            }
-        }
-        Ok(code)
-    }
-
-    /// Runs a hook and waits for it. A hook need not read its input.
-    fn finished(&self, command: &mut Command) -> io::Result<ExitStatus> {
-        if self.input.is_empty() {
-            return command.status();
-        }
-        let mut child = command.stdin(Stdio::piped()).spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            let _ = io::Write::write_all(&mut stdin, &self.input);
-        }
-        child.wait()
-    }
-
-    fn is_elsewhere(&self) -> bool {
-        self.dir != self.repo.child_dir()
-    }
-
-    /// Returns the executable hook in the hooks directory, with its path relative to the directory
-    /// that it runs in.
-    fn in_directory(&self, name: &str) -> Result<Option<PathBuf>, Failure> {
-        let path = match self.repo.config_path("core.hooksPath")? {
-            // An empty string names no directory, and therefore no hook: nothing in the worktree is
-            // run.
-            Some(dir) if dir.as_bytes().is_empty() => return Ok(None),
-            Some(dir) => dir.with(name),
-            None => self.repo.display_common_file("hooks").join(name).into(),
-        };
-        let Ok(place) = path.resolve(self.repo.child_dir()) else { return Ok(None) };
-        match by_path::may_be_run(&place) {
-            Ok(()) => Ok(Some(if self.is_elsewhere() { place } else { PathBuf::from(path.as_os_str()) })),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                if self.settings.advises(self.repo, "ignoredHook")? {
-                    console::hint(format!(
-                        "The '{path}' hook was ignored because it's not set as executable.\n\
-                         You can disable this warning with `git config set advice.ignoredHook false`.",
-                    ));
-                }
-                Ok(None)
-            }
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// Sets the directory and environment as Git does.
-    fn variant<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command
-            .current_dir(self.dir)
-            .env_clear()
-            .envs(self.repo.child_env())
-            .envs(self.variables.iter().map(|(name, value)| (name, sys::os_str(value))))
-            .stdin(Stdio::null())
-            .stdout(std::io::stderr());
-        if self.is_elsewhere() {
-            command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
-        }
-        command
-    }
-}
-
-/// Runs `command`. A file that the kernel cannot execute is run as a shell script, as in Git.
-pub(crate) fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
-    const EXEC_FORMAT_ERROR: i32 = 8;
-    sys::interrupt::install();
-    match run(&mut command) {
-        Err(error) if error.raw_os_error() == Some(EXEC_FORMAT_ERROR) => {
-            run(Command::new("/bin/sh").arg(command.get_program()))
-        }
-        result => result,
-    }
-}
-
-/// Returns a configured command as Git starts it: directly if it is one word, else in a shell that
-/// passes the arguments on.
-pub(crate) fn in_a_shell(text: &BStr, args: &[String]) -> Command {
-    let bytes = sys::os_str(text);
-    if !text.iter().any(|byte| b"|&;<>()$`\\\"' \t\n*?[#~=%".contains(byte)) {
-        return Command::new(bytes);
-    }
-    let mut command = Command::new("/bin/sh");
-    let script = if args.is_empty() { text.to_owned() } else { text!(text, " \"$@\"") };
-    command.arg("-c").arg(sys::os_str(&script)).arg(bytes);
-    command
+/// See [`hooks::exit_code`].
+pub(crate) fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
+    hooks::exit_code(status, command, &Printer)
 }

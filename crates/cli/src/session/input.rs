@@ -7,6 +7,8 @@
 use std::{
     io::{self, BufRead, BufReader, Read},
     os::unix::net::UnixStream,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use bstr::ByteSlice as _;
@@ -15,6 +17,24 @@ use crate::{
     session::invocation::Invocation,
     term::{failure::Failure, interrupt::Interrupt},
 };
+
+/// True after this process consumed input that no other program can read again. It is static
+/// because standard input belongs to the process.
+static CONSUMED: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if this process consumed input that no other program can read again.
+pub(crate) fn was_consumed() -> bool {
+    CONSUMED.load(Ordering::Relaxed)
+}
+
+/// Notes that a file which the user named is about to be read. Another program can read a regular
+/// file again, but not a pipe.
+pub(crate) fn note_read(path: &Path) {
+    let stat = sys::by_path::stat_followed(path).ok().flatten();
+    if stat.is_some_and(|stat| stat.file_type != sys::FileType::File) {
+        CONSUMED.store(true, Ordering::Relaxed);
+    }
+}
 
 /// The size of a read, in bytes.
 const SIZE: usize = 256 << 10;
@@ -41,6 +61,7 @@ impl Read for Stream {
                 return Err(io::Error::other("stopped by a signal"));
             }
         }
+        CONSUMED.store(true, Ordering::Relaxed);
         sys::read_stdin(buffer)
     }
 }

@@ -2,13 +2,13 @@
 //! share.
 
 pub(crate) mod advice;
-pub(crate) mod apply;
 pub(crate) mod claims;
 pub(crate) mod editor;
+pub(crate) mod events;
 pub(crate) mod hooks;
+pub(crate) mod index;
 pub(crate) mod input;
 pub(crate) mod invocation;
-pub(crate) mod maintenance;
 pub(crate) mod monitor;
 pub(crate) mod new_commit;
 pub(crate) mod output;
@@ -19,14 +19,11 @@ pub(crate) mod receiving;
 pub(crate) mod reexec;
 pub(crate) mod revisions;
 pub(crate) mod settings;
-pub(crate) mod sign;
 pub(crate) mod sparse_index;
-pub(crate) mod stage;
 pub(crate) mod submodules;
 pub(crate) mod tasks;
 pub(crate) mod trace;
 pub(crate) mod tracking;
-pub(crate) mod worktree_config;
 
 use repo::Repository;
 

@@ -2,8 +2,8 @@
 
 use std::io::IsTerminal as _;
 
-use bstr::ByteSlice as _;
-use repo::Repository;
+use bstr::{BString, ByteSlice as _};
+use repo::{Repository, keys, keys::Key};
 
 use crate::{
     session::invocation::Invocation,
@@ -14,22 +14,26 @@ use crate::{
 };
 
 /// Returns true if standard output is coloured: by the setting `key`, or else by `color.ui`.
-pub(crate) fn wants_color(run: &Invocation, repo: &Repository, key: &str) -> Result<bool, Failure> {
-    let key = if repo.config_str(key).is_some() { key } else { "color.ui" };
+pub(crate) fn wants_color(
+    run: &Invocation,
+    repo: &Repository,
+    key: Key<Option<BString>>,
+) -> Result<bool, Failure> {
+    let key = if repo.config_str(&key).is_some() { key } else { keys::color::UI };
     let is =
-        |word: &str| repo.config_str(key).is_some_and(|value| value.eq_ignore_ascii_case(word.as_bytes()));
+        |word: &str| repo.config_str(&key).is_some_and(|value| value.eq_ignore_ascii_case(word.as_bytes()));
     if is("always") {
         return Ok(true);
     }
-    let never = is("never") || !is("auto") && repo.config_bool(key)? == Some(false);
+    let never = is("never") || !is("auto") && repo.config_as(&key)? == Some(false);
     Ok(!never && takes_colors(run, repo)?)
 }
 
 /// Returns true if standard output is a terminal with colours, or a pager.
 fn takes_colors(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
     let is_paged = run.variable("GIT_PAGER_IN_USE").and_then(|value| repo::parse_bool(Some(value.as_bstr())));
-    let shows = std::io::stdout().is_terminal()
-        || is_paged == Some(true) && repo.config_bool("color.pager")?.unwrap_or(true);
+    let shows =
+        std::io::stdout().is_terminal() || is_paged == Some(true) && repo.config(&keys::color::PAGER)?;
     Ok(shows && is_capable(run))
 }
 

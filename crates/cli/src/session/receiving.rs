@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use repo::indexing::Meter;
+use repo::pack_indexing::Meter;
 
 use crate::term::progress::{Progress, Rate};
 

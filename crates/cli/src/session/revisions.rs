@@ -2,7 +2,7 @@
 
 use bstr::BStr;
 use format::ObjectId;
-use repo::Repository;
+use repo::{Repository, keys};
 
 use crate::{
     session::settings::Settings,
@@ -35,7 +35,7 @@ pub(crate) fn warn_ambiguous(
     for name in names.iter().cycle().take(times * names.len()) {
         console::warning(text!("refname '", name, "' is ambiguous."));
         let is_object_name = ObjectId::from_hex(repo.hash(), name).is_some();
-        if is_object_name && settings.advises(repo, "objectNameWarning")? {
+        if is_object_name && settings.advises(repo, keys::advice::OBJECT_NAME_WARNING)? {
             console::eprint_line(OBJECT_NAME_WARNING);
         }
     }

@@ -7,7 +7,7 @@
 //! is not read.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::Repository;
+use repo::{Repository, keys};
 
 use crate::{
     commands::{
@@ -90,7 +90,7 @@ fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Command
         key.strip_prefix(b"alias.")
             .is_some_and(|rest| rest.eq_ignore_ascii_case(format!("{name}.command").as_bytes()))
     });
-    let value = repo.config_str(&format!("alias.{name}"));
+    let value = repo.config_str(&keys::alias::ONE.of(&name));
     run.opened.set(Some(repo));
     let value = value.filter(|_| !has_other).ok_or_else(|| unknown(run))?;
     let plain = |byte: &u8| byte.is_ascii_graphic() && !b"'\"\\!".contains(byte) || b" \t".contains(byte);

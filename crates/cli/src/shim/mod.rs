@@ -13,13 +13,14 @@ mod log;
 
 use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::Path, time::Instant};
 
-use bstr::{BString, ByteSlice as _};
+use bstr::ByteSlice as _;
 
 use self::log::{Log, Outcome};
 use crate::{
     commands::{self, reason::Reason, record::Command},
     git::{self, Env, Find, RealGit},
     session::{
+        input,
         invocation::{Invocation, Program},
         trace::Trace,
     },
@@ -67,18 +68,8 @@ pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
 /// Returns true if the command plans first and has not consumed any input, so that the real Git can
 /// start over. Standard input could not be read a second time.
 fn can_start_again(run: &Invocation) -> bool {
-    let is_regular = |file: &[u8]| {
-        let stat = sys::by_path::stat_followed(&run.cwd.join(sys::os_str(file))).ok().flatten();
-        stat.is_some_and(|stat| stat.file_type == sys::FileType::File)
-    };
-    // A regular file can be read again.
-    let reads = |arg: &BString| {
-        let file = arg.strip_prefix(b"--pathspec-from-file=");
-        let is_list = arg.starts_with(b"--pathspec-f") && arg != "--pathspec-file-nul";
-        arg.starts_with(b"--std") || is_list && !file.is_some_and(is_regular)
-    };
     let plans_first = commands::find(run.command.as_bstr()).is_some_and(|command| command.traits.plans_first);
-    plans_first && !run.args.iter().any(reads)
+    plans_first && !input::was_consumed()
 }
 
 /// One run as `git`.

@@ -15,15 +15,7 @@ use bstr::{BString, ByteSlice};
 
 use crate::term::failure::{self, Failure};
 
-/// Joins texts and names into one [`BString`].
-macro_rules! text {
-    ($($part:expr),* $(,)?) => {{
-        let mut joined = Vec::new();
-        $(joined.extend_from_slice(AsRef::<[u8]>::as_ref(&$part));)*
-        bstr::BString::from(joined)
-    }};
-}
-pub(crate) use text;
+pub(crate) use sapwood::text;
 
 /// Prints a line on standard output.
 pub(crate) fn out(line: impl AsRef<[u8]>) {
@@ -142,21 +134,13 @@ pub(crate) fn warning(message: impl AsRef<[u8]>) {
 /// True after the errors about alternates were printed: Git prints them once per process.
 static STORE_ERRORS_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints the warnings and errors that Git prints at its first object lookup. None of them stops
-/// the command.
-pub(crate) fn print_object_store_errors(repo: &repo::Repository) {
+/// Notes that an error about alternates was printed.
+pub(crate) fn note_object_store_errors() {
     STORE_ERRORS_PRINTED.store(true, Ordering::Relaxed);
-    repo.objects().errors().iter().for_each(error);
-    if let Some((file, source)) = repo.objects().unreadable_alternates() {
-        let below = file.strip_prefix(repo.common_dir()).ok().and_then(std::path::Path::to_str);
-        let called = below.map_or_else(|| file.to_owned(), |below| repo.display_common_file(below));
-        warning(format!("unable to access '{}': {}", called.display(), sys::reason(source)));
-    }
-    repo.warnings().iter().for_each(warning);
 }
 
 /// Prints the errors about alternates at the end of a command, unless
-/// [`print_object_store_errors`] has printed them or the command looked up no object.
+/// [`note_object_store_errors`] was called or the command looked up no object.
 pub(crate) fn print_late_object_store_errors(objects: &repo::objects::Objects) {
     if !STORE_ERRORS_PRINTED.swap(true, Ordering::Relaxed) {
         objects.errors_so_far().iter().for_each(error);
@@ -173,10 +157,8 @@ pub(crate) fn colour_hints() {
 
 /// Prints advice; each line begins with `hint:`.
 pub(crate) fn hint(message: impl AsRef<[u8]>) {
-    let (yellow, reset) = match HINTS_ARE_COLOURED.load(Ordering::Relaxed) {
-        true => ("\x1b[33m", "\x1b[m"),
-        false => ("", ""),
-    };
+    let (yellow, reset) =
+        if HINTS_ARE_COLOURED.load(Ordering::Relaxed) { ("\x1b[33m", "\x1b[m") } else { ("", "") };
     for line in message.as_ref().lines() {
         let gap = if line.is_empty() { "" } else { " " };
         eprint_line(text!(yellow, "hint:", gap, line, reset));

@@ -2,6 +2,8 @@
 
 use bstr::BString;
 
+use sapwood::transaction::Refused;
+
 use crate::term::{
     args::{self, Stop},
     console,
@@ -14,21 +16,61 @@ pub(crate) enum Failure {
     Fatal(BString),
     /// `error: <message>` on standard error, and the exit code.
     Error(BString, u8),
+    /// `error: <message>` for each message, and the exit code.
+    Errors(Vec<BString>, u8),
     /// All messages were printed; only the exit code is left.
     Reported(u8),
     /// The command line was invalid, or requested help: exit code 129.
     Usage(Stop),
     /// An invalid global option: the message without a prefix, the usage, exit code 129.
     Misused(BString),
-    /// Another failure, and a hint on how to resolve it.
+    /// Another failure, and sapwood's hint on how to resolve it.
     Advised(Box<Failure>, String),
-    /// A failure, and the warnings to print before it.
-    Warned(Vec<BString>, Box<Failure>),
+    /// Another failure, and Git's hints after it.
+    Hinted(Box<Failure>, Vec<BString>),
+    /// A failure, and what is printed before it.
+    Preceded(Preface, Box<Failure>),
     /// Planning found something in the repository that sapwood does not serve. Nothing was changed.
     /// Printed like `Fatal`.
     Unserved(&'static str),
+    /// A change is refused; the exit code.
+    Refused(Refused, u8),
     /// A signal stopped the command: the process ends by it, as the shell expects.
     Signal(i32),
+}
+
+/// The text that is printed before a failure.
+#[derive(Debug)]
+pub(crate) enum Preface {
+    /// Lines without a prefix.
+    Text(String),
+    /// `error: <message>`
+    Error(BString),
+    /// `warning: <message>` for each message.
+    Warnings(Vec<BString>),
+    /// Lines on standard output.
+    Output(Vec<BString>),
+    /// The messages of the cause.
+    Cause(Box<Failure>),
+}
+
+impl Preface {
+    fn plain(self) -> Preface {
+        match self {
+            Preface::Cause(failure) => Preface::Cause(Box::new(failure.plain())),
+            other => other,
+        }
+    }
+
+    fn print(&self) {
+        match self {
+            Preface::Text(text) => console::eprint_line(text),
+            Preface::Error(message) => console::error(message),
+            Preface::Warnings(messages) => messages.iter().for_each(console::warning),
+            Preface::Output(lines) => lines.iter().for_each(console::out),
+            Preface::Cause(failure) => failure.print(),
+        }
+    }
 }
 
 /// Returns an error if a page of a mapped index could not be read after the index was opened. A
@@ -105,6 +147,11 @@ impl Failure {
 }
 
 impl Failure {
+    /// Adds what is printed before this failure.
+    pub(crate) fn after(self, preface: Preface) -> Failure {
+        Failure::Preceded(preface, Box::new(self))
+    }
+
     /// Adds `advice` to this failure, if there is any.
     pub(crate) fn advised(self, advice: Option<String>) -> Failure {
         match advice {
@@ -113,11 +160,36 @@ impl Failure {
         }
     }
 
+    /// Adds Git's hints to this failure, if there are any.
+    pub(crate) fn hinted(self, hints: Vec<BString>) -> Failure {
+        if hints.is_empty() { self } else { Failure::Hinted(Box::new(self), hints) }
+    }
+
+    /// Returns sapwood's own advice.
+    pub(crate) fn advice(&self) -> Option<&str> {
+        match self {
+            Failure::Advised(_, advice) => Some(advice),
+            Failure::Hinted(failure, _) | Failure::Preceded(_, failure) => failure.advice(),
+            _ => None,
+        }
+    }
+
+    /// Replaces the exit code of messages that are no fatal ones.
+    pub(crate) fn with_code(self, code: u8) -> Failure {
+        match self {
+            Failure::Error(message, _) => Failure::Error(message, code),
+            Failure::Errors(messages, _) => Failure::Errors(messages, code),
+            Failure::Reported(_) => Failure::Reported(code),
+            other => other,
+        }
+    }
+
     /// Removes sapwood's own advice: Git gives none.
     pub(crate) fn plain(self) -> Failure {
         match self {
             Failure::Advised(failure, _) => failure.plain(),
-            Failure::Warned(warnings, failure) => Failure::Warned(warnings, Box::new(failure.plain())),
+            Failure::Hinted(failure, hints) => failure.plain().hinted(hints),
+            Failure::Preceded(preface, failure) => failure.plain().after(preface.plain()),
             other => other,
         }
     }
@@ -127,7 +199,9 @@ impl Failure {
         use bstr::ByteSlice as _;
         match self {
             Failure::Fatal(message) | Failure::Error(message, _) => message.contains_str(text),
-            Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure.mentions(text),
+            Failure::Advised(failure, _) | Failure::Hinted(failure, _) | Failure::Preceded(_, failure) => {
+                failure.mentions(text)
+            }
             _ => false,
         }
     }
@@ -136,7 +210,13 @@ impl Failure {
     pub(crate) fn print_as_warning(&self) {
         match self {
             Failure::Fatal(message) | Failure::Error(message, _) => console::warning(message),
-            Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure.print_as_warning(),
+            Failure::Preceded(preface @ (Preface::Text(_) | Preface::Error(_)), failure) => {
+                preface.print();
+                failure.print_as_warning();
+            }
+            Failure::Advised(failure, _) | Failure::Hinted(failure, _) | Failure::Preceded(_, failure) => {
+                failure.print_as_warning()
+            }
             other => other.print(),
         }
     }
@@ -150,6 +230,7 @@ impl Failure {
         match self {
             Failure::Fatal(message) => console::report("fatal", message),
             Failure::Error(message, _) => console::error(message),
+            Failure::Errors(messages, _) => messages.iter().for_each(console::error),
             Failure::Usage(Stop::Help(usage)) => {
                 console::out(usage.trim_end_matches('\n'));
                 console::out("");
@@ -168,10 +249,17 @@ impl Failure {
                 failure.print();
                 console::hint(advice);
             }
-            Failure::Warned(warnings, failure) => {
-                warnings.iter().for_each(console::warning);
+            Failure::Hinted(failure, hints) => {
+                failure.print();
+                hints.iter().for_each(console::hint);
+            }
+            Failure::Preceded(preface, failure) => {
+                preface.print();
                 failure.print();
             }
+            Failure::Refused(refused @ Refused::Paths { .. }, _) => console::eprint_raw(&refused.text()),
+            Failure::Refused(Refused::NotTrivial { quiet: true }, _) => {}
+            Failure::Refused(refused, _) => console::error(refused.text()),
             Failure::Unserved(what) => console::report("fatal", format!("{what} are not supported yet")),
             Failure::Reported(_) | Failure::Signal(_) => {}
         }
@@ -181,9 +269,14 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Fatal(_) | Failure::Unserved(_) => 128,
-            Failure::Error(_, code) | Failure::Reported(code) => *code,
+            Failure::Error(_, code)
+            | Failure::Errors(_, code)
+            | Failure::Reported(code)
+            | Failure::Refused(_, code) => *code,
             Failure::Usage(_) | Failure::Misused(_) => 129,
-            Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure.code(),
+            Failure::Advised(failure, _) | Failure::Hinted(failure, _) | Failure::Preceded(_, failure) => {
+                failure.code()
+            }
             Failure::Signal(signal) => (128 + signal).clamp(0, 255) as u8,
         }
     }
@@ -200,7 +293,7 @@ impl From<repo::Error> for Failure {
         let failure = Failure::fatal(error.to_string());
         match error.warnings() {
             [] => failure,
-            warnings => Failure::Warned(warnings.to_vec(), Box::new(failure)),
+            warnings => failure.after(Preface::Warnings(warnings.to_vec())),
         }
     }
 }
@@ -250,6 +343,39 @@ impl From<engine::checkout::PlanError> for Failure {
     }
 }
 
+/// Returns the conversion of an error of planning; a refusal ends the command with this exit code.
+pub(crate) fn refused_with(code: u8) -> impl Fn(sapwood::PlanError) -> Failure {
+    move |error| match error {
+        sapwood::PlanError::Failed(sapwood::Error::Refused(refused)) => Failure::Refused(refused, code),
+        error => error.into(),
+    }
+}
+
+/// How to configure an identity.
+const UNKNOWN: &str = "
+*** Please tell me who you are.
+
+Run
+
+  git config --global user.email \"you@example.com\"
+  git config --global user.name \"Your Name\"
+
+to set your account's default identity.
+Omit --global to set the identity only in this repository.
+";
+
+impl From<repo::IdentityError> for Failure {
+    fn from(error: repo::IdentityError) -> Failure {
+        let failure = Failure::fatal(error.to_string());
+        let whose = match error.unknown {
+            Some(repo::Who::Author) => "Author",
+            Some(repo::Who::Committer) => "Committer",
+            None => return failure,
+        };
+        failure.after(Preface::Text(format!("{whose} identity unknown\n{UNKNOWN}")))
+    }
+}
+
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Failure {
         Failure::fatal(error.to_string()).advised(error.advice())
@@ -261,8 +387,8 @@ impl From<store::index::CommitError> for Failure {
         match error {
             store::index::CommitError::Store(error) => error.into(),
             other => {
-                console::error(other.to_string());
-                Failure::fatal("unable to write new index file")
+                let failure = Failure::fatal("unable to write new index file");
+                failure.after(Preface::Error(other.to_string().into()))
             }
         }
     }
@@ -296,18 +422,18 @@ impl From<engine::workspace::base::Error> for Failure {
     }
 }
 
-impl From<engine::fleet::Error> for Failure {
-    fn from(error: engine::fleet::Error) -> Failure {
+impl From<engine::base_transfer::Error> for Failure {
+    fn from(error: engine::base_transfer::Error) -> Failure {
         let advice = match &error {
-            engine::fleet::Error::Remote(error) => error.advice(),
+            engine::base_transfer::Error::Remote(error) => error.advice(),
             _ => None,
         };
         Failure::fatal(error.to_string()).advised(advice.map(str::to_owned))
     }
 }
 
-impl From<remote::Error> for Failure {
-    fn from(error: remote::Error) -> Failure {
+impl From<base_store::Error> for Failure {
+    fn from(error: base_store::Error) -> Failure {
         let advice = error.advice().map(str::to_owned);
         Failure::fatal(error.to_string()).advised(advice)
     }
@@ -334,12 +460,6 @@ impl From<engine::workspace::newer::Error> for Failure {
     }
 }
 
-impl From<engine::workspace::rebase::Error> for Failure {
-    fn from(error: engine::workspace::rebase::Error) -> Failure {
-        Failure::fatal(error.to_string())
-    }
-}
-
 impl From<engine::workspace::remove::Error> for Failure {
     fn from(error: engine::workspace::remove::Error) -> Failure {
         match error {
@@ -361,7 +481,7 @@ impl From<engine::worktree::Error> for Failure {
         if !matches!(error, Error::Config(_) | Error::Upgrade(_)) {
             return Failure::fatal(error.to_string());
         }
-        console::error(error.to_string());
         Failure::fatal("unable to upgrade repository format to support relative worktrees")
+            .after(Preface::Error(error.to_string().into()))
     }
 }

@@ -5,5 +5,7 @@ pub(crate) mod args;
 pub(crate) mod console;
 pub(crate) mod failure;
 pub(crate) mod interrupt;
+pub(crate) mod library;
+pub(crate) mod notice;
 pub(crate) mod progress;
 pub(crate) mod text;

@@ -169,7 +169,7 @@ fn run(place: &Repo<'_>, repo: &Repo<'_>, program: &str, case: &Case) -> (Run, B
     (run, state(&place.path))
 }
 
-/// Returns true if sapwood knowingly differs from Git for this case; see SHORTCOMINGS.md.
+/// Returns true if sapwood knowingly differs from Git for this case; see docs/differences.md.
 ///
 /// - Git reads a start point that resolves to the branch `@` through `@{-1}` as HEAD.
 /// - Git reads a branch called ORIG_HEAD as the previous value of HEAD.

@@ -1,15 +1,21 @@
 //! `clone --base`: a clone that begins with a base, and takes what is newer from the server.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
 
-use testkit::{Repo, Run};
+use testkit::{
+    Repo, Run,
+    crash::{Crash, CrashPoints},
+    servers::Nginx,
+};
 
 use crate::{
     SAPWOOD,
     base::{FILES, Fleet, files_below},
-    full,
-    killed::{another, kill_child_after, moment},
-    random::Random,
+    killed::{ALL, Most, at_crash_points},
 };
 
 /// A server that takes pushes and filters, whose branch is one commit ahead of its base.
@@ -155,8 +161,8 @@ fn a_commit_fetches_nothing() {
     }
 }
 
-/// A clone that was killed at any moment is finished by the same command. If it was complete, the
-/// answer is that of Git.
+/// A clone that was killed before any change is finished by the same command. If it was complete,
+/// the answer is that of Git.
 #[test]
 fn a_killed_clone_is_finished_by_the_same_command() {
     killed(&fleet(&["--no-mount"]), &[], 10);
@@ -193,43 +199,31 @@ fn a_killed_clone_with_a_copied_workspace_is_finished_by_the_same_command() {
     assert!(list.contains("\"copy\""), "{list}");
 }
 
-/// Runs the program and kills it `delay` after a file has appeared. Returns true if it was still
-/// running.
-fn kill_when(repo: &Repo<'_>, words: &[&str], file: &Path, delay: Duration) -> bool {
-    let mut child = repo.command(SAPWOOD.as_ref()).args(words).spawn().expect("the program starts");
-    while !file.exists() && child.try_wait().expect("our child").is_none() {
-        std::thread::sleep(Duration::from_micros(200));
-    }
-    kill_child_after(child, delay)
-}
-
 fn killed(fleet: &Fleet, options: &[&str], slice: usize) {
     advance(fleet);
     let (remote, head) = (fleet.remote(), fleet.commit("HEAD"));
     let args = [&["-q", "--base", &remote], options].concat();
     let is_workspace = !options.is_empty();
-    let begin = std::time::Instant::now();
-    cloned(fleet, "whole", &args);
-    let whole = begin.elapsed();
-    let (mut random, mut kills, mut finished, mut round) = (Random::new(8), 0, 0, 0);
-    while another(round, kills, (slice, 100)) {
-        round += 1;
-        let name = format!("copy{round}");
+    let command = |name: &str| {
+        let words = words(fleet, name, &args);
+        let mut command = fleet.origin().command(SAPWOOD.as_ref());
+        command.args(words);
+        command
+    };
+    let points = CrashPoints::of(&command("whole"));
+    let (mut finished, mut resumed) = (0, 0);
+    at_crash_points(&points, &Most(slice, ALL), |number| {
+        let name = format!("copy{number}");
         let words = words(fleet, &name, &args);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let copy = fleet.sandbox.repo(&name);
-        let git_dir = match is_workspace {
-            true => fleet.sandbox.repo(&format!("{name}.git")),
-            false => fleet.sandbox.repo(&format!("{name}/.git")),
+        let git_dir = if is_workspace {
+            fleet.sandbox.repo(&format!("{name}.git"))
+        } else {
+            fleet.sandbox.repo(&format!("{name}/.git"))
         };
-        // At any moment, and as often soon after the branch exists: the worktree takes little time.
-        let (file, within) = match round % 2 {
-            0 => (fleet.sandbox.path(), whole + whole / 4),
-            _ => (git_dir.join("refs/heads/main"), whole / 8),
-        };
-        let delay = moment(&mut random, within);
-        kills += usize::from(kill_when(&fleet.origin(), &words, &file, delay));
-        let context = format!("round {round}, killed {delay:?} after '{}'", file.display());
+        let crash = Crash::before(number, &command(&name));
+        let context = crash.to_string();
         let is_complete = git_dir.exists("HEAD") && !git_dir.exists("sapwood-clone");
         let run = fleet.origin().run(SAPWOOD.as_ref(), &words);
         if is_complete {
@@ -238,12 +232,14 @@ fn killed(fleet: &Fleet, options: &[&str], slice: usize) {
             let said = "already exists and is not an empty directory.";
             assert!(run.stderr.to_string().contains(said), "{context}: {}", run.stderr);
         } else {
+            resumed += 1;
             assert_eq!(run.code, 0, "{context}: {}", run.stderr);
         }
         assert!(!git_dir.exists("sapwood-clone"), "{context}: the marker is left");
-        let inside = |words: &str| match is_workspace {
-            true => sapwood(&git_dir, &["workspace", "exec", &name, "--", "sh", "-ec", words]),
-            false => {
+        let inside = |words: &str| {
+            if is_workspace {
+                sapwood(&git_dir, &["workspace", "exec", &name, "--", "sh", "-ec", words])
+            } else {
                 let run = copy.run("sh".as_ref(), &["-ec", words]);
                 assert_eq!(run.code, 0, "{context}: {}", run.stderr);
                 run.stdout.to_string()
@@ -270,9 +266,10 @@ fn killed(fleet: &Fleet, options: &[&str], slice: usize) {
             sapwood(&git_dir, &["workspace", "remove", &name]);
             assert!(!copy.exists(""), "{context}");
         }
-    }
-    println!("{kills} clones were killed while running, {finished} were complete by then");
-    assert!(kills > 0 || !full(), "no clone was killed in time: the test shows nothing");
+        crash.happened()
+    });
+    println!("{resumed} clones were resumed, {finished} were complete");
+    assert!(resumed > 0, "each kill came after the end");
 }
 
 #[test]
@@ -333,4 +330,59 @@ fn a_base_that_is_damaged_leaves_nothing() {
         "{}",
         run.stderr
     );
+}
+
+/// A web server that does not admit the caller, or that the caller does not trust.
+#[test]
+fn a_remote_that_cannot_be_used_is_named_and_leaves_nothing() {
+    const SECRET: &str = "not-the-password";
+    let fleet = fleet(&["--no-mount"]);
+    let (server, other) = (Nginx::start(&fleet.dir()), Nginx::start(&fleet.dir()));
+    let trust = |server: &Nginx| format!("http.sslCAInfo={}", server.ca_file().display());
+    let helper = |password: &str| {
+        let answer = format!("username={}\\npassword={password}\\n", Nginx::USER);
+        format!("credential.helper=!printf '{answer}'; :")
+    };
+    let (closed, open) = (server.tls_url("auth-files"), server.tls_url("files"));
+    let with_secret = closed.replace("https://", &format!("https://{}:{SECRET}@", Nginx::USER));
+    let denied = ["access denied", "401", "credential.helper"];
+    let refused = ["certificate is refused", "no trusted authority", "http.sslCAInfo"];
+    let cases = [
+        (&closed, &closed, vec![trust(&server)], denied),
+        (&closed, &closed, vec![trust(&server), helper(SECRET)], denied),
+        (&with_secret, &closed, vec![trust(&server)], denied),
+        (&open, &open, vec![], refused),
+        (&open, &open, vec![trust(&other)], refused),
+        (&closed, &closed, vec![helper(SECRET)], refused),
+    ];
+    let temporary = fleet.sandbox.path().join("tmp");
+    fs::create_dir(&temporary).expect("a new directory");
+    let run = |remote: &str, settings: &[String], more: &[&str]| {
+        let settings = settings.iter().flat_map(|setting| ["-c", setting]);
+        let args: Vec<&str> =
+            ["--base", remote].into_iter().chain(settings).chain(more.iter().copied()).collect();
+        let mut command = fleet.origin().command(SAPWOOD.as_ref());
+        command.args(words(&fleet, "clone", &args)).env("TMPDIR", &temporary).stdin(Stdio::null());
+        let output = command.output().expect("it runs");
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    };
+    let all = || [files_below(&fleet.sandbox.path()), files_below(fleet.dir().parent().expect("the disk"))];
+    let before = all();
+    for (remote, shown, settings, words) in &cases {
+        for more in [&[][..], &["--workspace"]] {
+            let context = format!("{remote} {settings:?} {more:?}");
+            let (code, said) = run(remote, settings, more);
+            assert_eq!(code, Some(128), "{context}: {said}");
+            let is_named = said.contains(&shown["https://".len()..]);
+            assert!(is_named && words.iter().all(|words| said.contains(words)), "{context}: {said}");
+            assert!(!said.contains(SECRET), "{context}: {said}");
+            assert_eq!(all(), before, "{context}");
+            let dirs = ["clone", "clone.git"].map(|name| fleet.sandbox.path().join(name));
+            assert!(!dirs.iter().any(|dir| dir.exists()) && !fleet.bases("clone").exists(), "{context}");
+        }
+    }
+    // The settings that the messages name.
+    let (code, said) = run(&closed, &[trust(&server), helper(Nginx::PASSWORD)], &["-q"]);
+    assert_eq!((code, &*said), (Some(0), ""));
+    assert_eq!(files(&fleet.sandbox.repo("clone")), fleet.checkout(&fleet.commit("HEAD")));
 }

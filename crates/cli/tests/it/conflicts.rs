@@ -113,9 +113,10 @@ fn switches_unless_local_changes_must_be_merged() {
         ] {
             let oracle = Oracle::new(&shim.program(), |repo| edited(repo, edit));
             oracle.same_as(name, line);
-            match native {
-                true => shim.was_native(&[name, line[0]]),
-                false => shim.was_handed_over(&[name, line[0]], "local changes have to be merged"),
+            if native {
+                shim.was_native(&[name, line[0]])
+            } else {
+                shim.was_handed_over(&[name, line[0]], "local changes have to be merged")
             }
             let oracle = Oracle::new(SAPWOOD, |repo| edited(repo, edit));
             if native {

@@ -279,6 +279,51 @@ fn refuses_to_remove_or_move_a_worktree_that_holds_the_repository() {
     }
 }
 
+#[test]
+fn rm_removes_no_file_if_one_path_belongs_to_the_repository() {
+    let sandbox = Sandbox::new();
+    plain(&sandbox, "repo");
+    let repo = sandbox.repo("repo");
+    shell(&repo, "mv .git repo.git");
+    let layout = Layout { variables: &[("GIT_DIR", "repo.git")], ..LAYOUT };
+    let git = |args: &[&str]| run("git".as_ref(), &repo, &layout, args).stdout.to_string();
+    let entry = format!("100644,{},repo.git/config", git(&["rev-parse", "HEAD:f"]).trim());
+    git(&["update-index", "--add", "--cacheinfo", &entry]);
+    let before = files(&repo.path);
+    let ran = run(SAPWOOD.as_ref(), &repo, &layout, &["rm", "-rfq", "."]);
+    let said = ran.stderr.to_string();
+    assert!(ran.code != 0 && said.contains("this repository's Git directory"), "{said}");
+    assert_eq!(before, files(&repo.path), "before left, after right");
+}
+
+#[test]
+fn refuses_to_remove_or_move_a_workspace_that_holds_the_repository() {
+    for command in [&["remove", "one", "--force"][..], &["move", "one", "../elsewhere"]] {
+        let sandbox = Sandbox::new();
+        plain(&sandbox, "repo");
+        let repo = sandbox.repo("repo");
+        let create = ["workspace", "create", "one", "--backend", "copy"];
+        let made = run(SAPWOOD.as_ref(), &repo, &LAYOUT, &create);
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        shell(&repo, "mv .git ../repo.workspaces/one/bare");
+        let layout = Layout { globals: &["--git-dir=../repo.workspaces/one/bare"], ..LAYOUT };
+        let workspace = sandbox.path().join("repo.workspaces/one");
+        let before = files(&workspace);
+        let ran = run(SAPWOOD.as_ref(), &repo, &layout, &[&["workspace"], command].concat());
+        let said = ran.stderr.to_string();
+        assert_eq!(ran.code, 128, "{said}");
+        assert!(said.contains("it holds this repository's Git directory"), "{said}");
+        // The command may have taken locks.
+        let after = files(&workspace);
+        let lost: Vec<&String> = before
+            .iter()
+            .filter(|(name, content)| after.get(*name) != Some(content))
+            .map(|(name, _)| name)
+            .collect();
+        assert!(lost.is_empty(), "{lost:?}");
+    }
+}
+
 /// Layouts in which no part of the repository can be reached: results equal Git's.
 const SAFE: &[Layout] = &[
     LAYOUT,

@@ -19,10 +19,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         for entry in fs::read_dir(&dir).expect("readable") {
             let path = entry.expect("readable").path();
             let stat = path.symlink_metadata().expect("just listed");
-            let content = match stat.is_file() {
-                true => fs::read(&path).expect("readable"),
-                false => Vec::new(),
-            };
+            let content = if stat.is_file() { fs::read(&path).expect("readable") } else { Vec::new() };
             let below = path.strip_prefix(root).expect("below the root").to_owned();
             found.insert(below, (stat.permissions().mode(), content));
             if stat.is_dir() {

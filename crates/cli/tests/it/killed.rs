@@ -1,48 +1,41 @@
-//! Kills a switch and a clone with SIGKILL at random times. The repository opens, `git fsck` is
-//! clean, a stale lock is reported, and the same command completes when it runs again.
+//! Kills a switch and a clone with SIGKILL before each change on disk. The repository opens, `git
+//! fsck` is clean, a stale lock is reported, and the same command completes when it runs again.
 
-use std::{
-    path::Path,
-    process::Child,
-    time::{Duration, Instant},
-};
+mod commands;
+mod resumed;
+
+use std::{path::Path, process::Command};
 
 use bstr::ByteSlice as _;
-use testkit::{Repo, Sandbox, shared_data};
+use testkit::{
+    Repo, Sandbox,
+    crash::{Crash, CrashPoints},
+    shared_data,
+};
 
-use crate::{SAPWOOD, full, random::Random};
+use crate::{SAPWOOD, full};
 
-/// Runs the program and kills it after `delay`. Returns true if it was still running.
-pub(crate) fn kill_after(repo: &Repo<'_>, args: &[&str], delay: Duration) -> bool {
-    kill_child_after(repo.command(Path::new(SAPWOOD)).args(args).spawn().expect("the program starts"), delay)
+/// The numbers of crash points that a test goes through, if there are more: in the usual run, and
+/// in full.
+pub(crate) struct Most(pub(crate) usize, pub(crate) usize);
+
+/// All crash points of a command with few changes.
+pub(crate) const ALL: usize = usize::MAX;
+
+/// Calls `kill` with numbers of changes. It returns true if the command came to the change. The
+/// work of threads differs a little from run to run, but most runs must have been killed.
+pub(crate) fn at_crash_points(points: &CrashPoints, most: &Most, mut kill: impl FnMut(usize) -> bool) {
+    let numbers = points.sample(if full() { most.1 } else { most.0 });
+    let killed = numbers.iter().filter(|number| kill(**number)).count();
+    println!("{killed} runs were killed at {} of {} crash points", numbers.len(), points.count());
+    assert!(4 * killed >= 3 * numbers.len(), "{killed} kills at {numbers:?}");
 }
 
-/// Like [`kill_after`], for a program that was started.
-pub(crate) fn kill_child_after(mut child: Child, delay: Duration) -> bool {
-    std::thread::sleep(delay);
-    let was_running = child.try_wait().expect("our child").is_none();
-    child.kill().expect("our child");
-    child.wait().expect("our child");
-    was_running
-}
-
-fn timed(repo: &Repo<'_>, args: &[&str]) -> Duration {
-    let start = Instant::now();
-    let run = repo.run(Path::new(SAPWOOD), args);
-    assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
-    start.elapsed()
-}
-
-/// Returns true if another round is to be run: until `slice` rounds are done (`whole` in full) and
-/// one kill came in time, but not for ever. A loaded machine may start the program so late that
-/// each kill comes too early, or run this test so late that each kill comes too late.
-pub(crate) fn another(round: usize, interrupted: usize, (slice, whole): (usize, usize)) -> bool {
-    let rounds = if full() { whole } else { slice };
-    round < rounds || interrupted == 0 && round < 10 * rounds
-}
-
-pub(crate) fn moment(random: &mut Random, whole: Duration) -> Duration {
-    Duration::from_micros(random.next() % whole.as_micros().max(1) as u64)
+/// Returns sapwood's command in a directory.
+pub(crate) fn sapwood(repo: &Repo<'_>, args: &[&str]) -> Command {
+    let mut command = repo.command(Path::new(SAPWOOD));
+    command.args(args);
+    command
 }
 
 /// Checks that Git can use the repository.
@@ -60,93 +53,162 @@ fn usable_objects(repo: &Repo<'_>, context: &str) {
     assert_eq!((fsck.code, faults), (0, Vec::new()), "{context}: fsck");
 }
 
-fn make_dir(repo: &Repo<'_>, name: &str) {
-    std::fs::create_dir_all(repo.join(name)).expect("a directory for tests");
+/// Runs a command that a lock of a killed one may block. The message names the lock. Returns the
+/// number of locks that were in the way.
+fn done_in_spite_of_locks(repo: &Repo<'_>, args: &[&str], context: &str) -> usize {
+    let mut locks = 0;
+    let mut run = repo.run(Path::new(SAPWOOD), args);
+    for name in ["index.lock", "HEAD.lock"] {
+        let lock = format!(".git/{name}");
+        if run.code != 0 && repo.exists(&lock) {
+            locks += 1;
+            let path = repo.join(&lock).display().to_string();
+            assert_eq!(run.code, 128, "{context}: {}", run.stderr);
+            let text = run.stderr.to_string();
+            assert!(text.contains(&format!("Unable to create '{path}': File exists.")), "{context}: {text}");
+            assert!(text.contains("the lock file may be stale"), "{context}: {text}");
+            repo.remove(&lock);
+            run = repo.run(Path::new(SAPWOOD), args);
+        }
+    }
+    assert_eq!(run.code, 0, "{context}: {}", run.stderr);
+    locks
+}
+
+/// Kills a switch from `old` to `new` at its crash points, and lets `check` look at the state.
+fn switches(repo: &Repo<'_>, (old, new): (&str, &str), most: &Most, check: impl Fn(&str)) {
+    let switch = sapwood(repo, &["checkout", "-q", new]);
+    let back = || repo.git(&["checkout", "-q", "-f", old]);
+    // The first switch creates the directories of logs, which each round finds.
+    repo.git(&["checkout", "-q", "-f", new]);
+    back();
+    let points = CrashPoints::of(&switch);
+    let commits = repo.git(&["rev-parse", old, new]).stdout;
+    let mut stale_locks = 0;
+    at_crash_points(&points, most, |number| {
+        back();
+        let crash = Crash::before(number, &switch);
+        let context = format!("{old} to {new}, {crash}");
+        usable(repo, &context);
+        let head = repo.git(&["rev-parse", "HEAD"]).stdout;
+        assert!(commits.lines().any(|commit| commit == head.trim_end()), "{context}: HEAD is {head}");
+        check(&context);
+        stale_locks += done_in_spite_of_locks(repo, &["checkout", "-q", "-f", new], &context);
+        let status = repo.git(&["status", "--porcelain", "-uno"]).stdout;
+        assert_eq!(status, "", "{context}: the second run did not finish the work");
+        let head = repo.git(&["rev-parse", "HEAD", new]).stdout.to_string();
+        let ids: Vec<&str> = head.lines().collect();
+        assert_eq!(ids[0], ids[1], "{context}");
+        crash.happened()
+    });
+    println!("{stale_locks} stale locks met");
+    assert!(stale_locks > 0, "{old} to {new}: no kill came between a lock and its end");
 }
 
 #[test]
-fn switch_recovers_from_a_kill_at_any_moment() {
-    let Some(bundle) = shared_data("libgit2.bundle") else { return };
+fn switch_recovers_from_a_kill_before_each_change() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    for name in ["changed", "gone/file", "mode", "kind", "same"] {
+        repo.write(name, format!("old {name}\n"));
+    }
+    repo.commit("old");
+    repo.git(&["branch", "old"]);
+    repo.write("changed", "new changed\n");
+    repo.write_executable("mode", "old mode\n");
+    repo.write("added/deep/file", "new added\n");
+    repo.remove("gone");
+    repo.remove("kind");
+    repo.symlink("same", "kind");
+    repo.commit("new");
+    repo.git(&["branch", "new"]);
+    repo.write("own/untracked", "untracked\n");
+    repo.write("added/own", "beside a new file\n");
+    for sides in [("old", "new"), ("new", "old")] {
+        switches(&repo, sides, &Most(ALL, ALL), |context| {
+            assert_eq!(repo.read("own/untracked"), "untracked\n", "{context}");
+            assert_eq!(repo.read("added/own"), "beside a new file\n", "{context}");
+            assert_eq!(repo.read("same"), "old same\n", "{context}");
+        });
+    }
+}
+
+/// The user's change of a file that is equal in both commits stays, at each crash point.
+#[test]
+fn a_killed_switch_keeps_local_changes() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.write("mine", "committed\n");
+    repo.write("file", "old\n");
+    repo.commit("old");
+    repo.git(&["branch", "old"]);
+    repo.write("file", "new\n");
+    repo.commit("new");
+    repo.git(&["branch", "new"]);
+    let switch = sapwood(&repo, &["checkout", "-q", "new"]);
+    let prepare = || {
+        repo.git(&["checkout", "-q", "-f", "old"]);
+        repo.write("mine", "changed\n");
+    };
+    prepare();
+    at_crash_points(&CrashPoints::of(&switch), &Most(ALL, ALL), |number| {
+        prepare();
+        let crash = Crash::before(number, &switch);
+        usable(&repo, &crash.to_string());
+        assert_eq!(repo.read("mine"), "changed\n", "{crash}");
+        // The file is the one of a commit: nothing is lost by another switch with force.
+        let file = if repo.exists("file") { repo.read("file") } else { "".into() };
+        assert!(["old\n", "new\n", ""].iter().any(|content| file == **content), "{crash}: {file}");
+        for lock in [".git/index.lock", ".git/HEAD.lock"].iter().filter(|lock| repo.exists(lock)) {
+            repo.remove(lock);
+        }
+        crash.happened()
+    });
+}
+
+#[test]
+fn large_switch_recovers_from_a_kill_at_any_change() {
+    let Some(bundle) = shared_data("ripgrep.bundle") else { return };
     let sandbox = Sandbox::new();
     sandbox.repo("").git(&["clone", "-q", &bundle.display().to_string(), "repo"]);
     let repo = sandbox.repo("repo");
-    let (old, new) = ("HEAD~2000", "origin/HEAD");
-    repo.git(&["branch", "-q", "old", old]);
-    repo.git(&["branch", "-q", "new", new]);
-    repo.git(&["checkout", "-q", "new"]);
-    let whole = timed(&repo, &["checkout", "-q", "old"]).max(timed(&repo, &["checkout", "-q", "new"]));
-    let mut random = Random::new(1);
-    let (mut at, mut interrupted, mut stale_locks) = ("new", 0, 0);
-    let mut round = 0;
-    while another(round, interrupted, (15, 100)) {
-        round += 1;
-        let to = if at == "new" { "old" } else { "new" };
-        let delay = moment(&mut random, whole);
-        interrupted += usize::from(kill_after(&repo, &["checkout", "-q", to], delay));
-        let context = format!("round {round}, killed after {delay:?}");
-        usable(&repo, &context);
-        let again = ["checkout", "-q", "-f", to];
-        let mut run = repo.run(Path::new(SAPWOOD), &again);
-        for name in ["index.lock", "HEAD.lock"] {
-            let lock = format!(".git/{name}");
-            if run.code != 0 && repo.exists(&lock) {
-                stale_locks += 1;
-                let path = repo.join(&lock).display().to_string();
-                assert_eq!(run.code, 128, "{context}: {}", run.stderr);
-                let text = run.stderr.to_string();
-                assert!(
-                    text.contains(&format!("Unable to create '{path}': File exists.")),
-                    "{context}: {text}"
-                );
-                assert!(text.contains("the lock file may be stale"), "{context}: {text}");
-                repo.remove(&lock);
-                run = repo.run(Path::new(SAPWOOD), &again);
-            }
-        }
-        assert_eq!(run.code, 0, "{context}: {}", run.stderr);
-        let status = repo.git(&["status", "--porcelain"]).stdout;
-        assert_eq!(status, "", "{context}: the second run did not finish the work");
-        let head = repo.git(&["rev-parse", "HEAD", to]).stdout.to_string();
-        let ids: Vec<&str> = head.lines().collect();
-        assert_eq!(ids[0], ids[1], "{context}");
-        at = to;
-    }
-    println!("{interrupted} runs were killed while running, {stale_locks} stale locks met");
-    assert!(interrupted > 0 || !full(), "no run was killed in time: the test shows nothing");
+    repo.git(&["branch", "-q", "old", "HEAD~800"]);
+    repo.git(&["branch", "-q", "new", "origin/HEAD"]);
+    switches(&repo, ("new", "old"), &Most(12, 500), |_| {});
+    switches(&repo, ("old", "new"), &Most(12, 500), |_| {});
 }
 
-#[test]
-fn clone_recovers_from_a_kill_at_any_moment() {
-    let Some(bundle) = shared_data("libgit2.bundle") else { return };
-    let sandbox = Sandbox::new();
+/// Kills a clone of `source.git` at its crash points.
+fn clones(sandbox: &Sandbox, most: &Most) {
     let root = sandbox.repo("");
-    root.git(&["clone", "-q", "--bare", &bundle.display().to_string(), "source.git"]);
-    let clone = ["clone", "-q", "source.git", "copy"];
-    let whole = timed(&root, &clone);
+    let args = ["clone", "-q", "source.git", "copy"];
+    let clone = sapwood(&root, &args);
+    let points = CrashPoints::of(&clone);
+    let refused = |context: &str| {
+        let run = root.run(Path::new(SAPWOOD), &args);
+        let refusal = "fatal: destination path 'copy' already exists and is not an empty directory.\n";
+        assert_eq!((run.code, run.stderr.to_string()), (128, refusal.to_owned()), "{context}");
+    };
+    refused("not killed");
     let copy = sandbox.repo("copy");
-    let mut random = Random::new(2);
-    let (mut interrupted, mut finished) = (0, 0);
-    let mut round = 0;
-    while another(round, interrupted, (10, 100)) {
-        round += 1;
+    let source = sandbox.repo("source.git").git(&["rev-parse", "HEAD"]).stdout;
+    let mut resumed = 0;
+    at_crash_points(&points, most, |number| {
         if root.exists("copy") {
             root.remove("copy");
         }
-        let delay = moment(&mut random, whole);
-        interrupted += usize::from(kill_after(&root, &clone, delay));
-        let context = format!("round {round}, killed after {delay:?}");
+        let crash = Crash::before(number, &clone);
+        let context = crash.to_string();
         if copy.exists(".git/HEAD") {
             usable(&copy, &context);
         }
         // The marker is created with the repository and removed last. Without it the clone is
         // complete, and a second clone is refused as Git refuses it.
-        let whole = copy.exists(".git") && !copy.exists(".git/sapwood-clone");
-        let run = root.run(Path::new(SAPWOOD), &clone);
-        if whole {
-            finished += 1;
-            let refusal = "fatal: destination path 'copy' already exists and is not an empty directory.\n";
-            assert_eq!((run.code, run.stderr.to_string()), (128, refusal.to_owned()), "{context}");
+        if copy.exists(".git") && !copy.exists(".git/sapwood-clone") {
+            refused(&context);
         } else {
+            resumed += 1;
+            let run = root.run(Path::new(SAPWOOD), &args);
             assert_eq!(run.code, 0, "{context}: {}", run.stderr);
         }
         usable(&copy, &context);
@@ -155,324 +217,30 @@ fn clone_recovers_from_a_kill_at_any_moment() {
         }
         let status = copy.git(&["status", "--porcelain"]).stdout;
         assert_eq!(status, "", "{context}: the second run did not finish the work");
-        let source = sandbox.repo("source.git").git(&["rev-parse", "HEAD"]).stdout;
         assert_eq!(copy.git(&["rev-parse", "HEAD"]).stdout, source, "{context}");
-    }
-    println!("{interrupted} runs were killed while running, {finished} clones were whole by then");
-    assert!(interrupted > 0 || !full(), "no run was killed in time: the test shows nothing");
+        crash.happened()
+    });
+    println!("{resumed} clones were resumed");
+    assert!(resumed > 0, "each kill came after the end");
 }
 
-/// States that are too short to be hit at random are built from the parts of a complete clone.
 #[test]
-fn clone_resumes_from_every_state_a_kill_can_leave() {
+fn clone_recovers_from_a_kill_before_each_change() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
     source.write("a/file", "one\n");
-    source.write("file", "two\n");
+    source.write_executable("run", "two\n");
+    source.symlink("run", "link");
     source.commit("one");
-    let root = sandbox.repo("");
-    let (copy, bare) = (sandbox.repo("copy"), sandbox.repo("bare"));
-    let url = source.join("").display().to_string();
-    let url = url.trim_end_matches('/');
-    // The id of a running process; clone ignores the id.
-    let marker = format!("{}\n{url}\n", std::process::id());
-    let scrap = format!(".clone-{}", std::process::id());
-    let marked = format!("{scrap}/sapwood-clone");
-    let invalid = "ref: refs/heads/unfinished-clone\n";
-    type Moment<'a> = (&'a str, &'a dyn Fn());
-    let published: &dyn Fn() = &|| {
-        root.git(&["clone", "-q", "--no-checkout", url, "copy"]);
-        copy.write(".git/sapwood-clone", &marker);
-    };
-    let moments: &[Moment<'_>] = &[
-        ("an assembly without a marker", &|| make_dir(&copy, &scrap)),
-        ("an assembly with a marker not written", &|| copy.write(&marked, "")),
-        ("an assembly", &|| {
-            copy.write(&marked, &marker);
-            copy.write(format!("{scrap}/description"), "half");
-        }),
-        ("a skeleton", &|| {
-            copy.write(".git/sapwood-clone", &marker);
-            copy.write(".git/HEAD", invalid);
-        }),
-        ("only the marker left by a clearing", &|| copy.write(".git/sapwood-clone", &marker)),
-        ("an empty directory left by a clearing", &|| make_dir(&copy, ".git")),
-        ("refs, and HEAD locked for its reflog", &|| {
-            published();
-            copy.write(".git/HEAD.lock", "");
-        }),
-        ("a locked index, and half a file", &|| {
-            published();
-            copy.write(".git/index.lock", "");
-            copy.write("a/file", "o");
-        }),
-        ("an index, and the marker", &|| {
-            root.git(&["clone", "-q", url, "copy"]);
-            copy.write(".git/sapwood-clone", &marker);
-        }),
-    ];
-    for (context, make) in moments {
-        if root.exists("copy") {
-            root.remove("copy");
-        }
-        make();
-        let run = root.run(Path::new(SAPWOOD), &["clone", "-q", url, "copy"]);
-        assert_eq!(run.code, 0, "{context}: {}", run.stderr);
-        usable(&copy, context);
-        assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "", "{context}");
-        let head = copy.git(&["rev-parse", "HEAD"]).stdout;
-        assert_eq!(head, source.git(&["rev-parse", "HEAD"]).stdout, "{context}");
-        for name in ["sapwood-clone", "index.lock", "HEAD.lock"] {
-            assert!(!copy.exists(format!(".git/{name}")), "{context}: {name} is left");
-        }
-    }
-    bare.write("sapwood-clone", &marker);
-    bare.write(format!("{scrap}/HEAD"), invalid);
-    let run = root.run(Path::new(SAPWOOD), &["clone", "-q", "--bare", url, "bare"]);
-    assert_eq!(run.code, 0, "half moved in: {}", run.stderr);
-    usable_objects(&bare, "half moved in");
-    assert!(!bare.exists("sapwood-clone") && !bare.exists(&scrap), "half moved in: something is left");
-}
-
-/// The state left by a kill after the refs and before the index, with later changes of the user.
-struct InterruptedClone<'a> {
-    copy: Repo<'a>,
-    root: Repo<'a>,
-    clone: Vec<&'a str>,
-}
-
-impl<'a> InterruptedClone<'a> {
-    fn new(sandbox: &'a Sandbox, url: &'a str, settings: &[&'a str]) -> InterruptedClone<'a> {
-        let (root, copy) = (sandbox.repo(""), sandbox.repo("copy"));
-        let settings: Vec<&str> = settings.iter().flat_map(|setting| ["-c", *setting]).collect();
-        let clone = |option| [&["clone", option][..], &settings, &[url, "copy"]].concat();
-        root.git(&clone("-qn"));
-        copy.write(".git/sapwood-clone", format!("1\n{url}\n"));
-        InterruptedClone { copy, root, clone: clone("-q") }
-    }
-
-    /// Runs the clone again, and expects it to stop at `paths`.
-    fn blocked(&self, context: &str, paths: &[&str]) {
-        let run = self.root.run(Path::new(SAPWOOD), &self.clone);
-        let mut said: String = paths
-            .iter()
-            .map(|path| format!("error: '{path}' was changed meanwhile: left as it is\n"))
-            .collect();
-        said.push_str(
-            "fatal: unable to checkout working tree\n\
-             warning: Clone succeeded, but checkout failed.\n\
-             You can inspect what was checked out with 'git status'\n\
-             and retry with 'git restore --source=HEAD :/'\n\n",
-        );
-        assert_eq!((run.code, run.stderr.to_string()), (128, said), "{context}");
-        assert!(self.copy.exists(".git/sapwood-clone"), "{context}: the clone is not finished");
-    }
-
-    /// Runs the clone again, and expects it to complete.
-    fn finished(&self, context: &str, status: &str) {
-        let run = self.root.run(Path::new(SAPWOOD), &self.clone);
-        assert_eq!((run.code, run.stderr.to_string()), (0, String::new()), "{context}");
-        assert_eq!(self.status(), status, "{context}");
-        // Reads the tree again, so that every file is compared.
-        self.copy.git(&["read-tree", "HEAD"]);
-        assert_eq!(self.status(), status, "{context}, all compared");
-        assert!(!self.copy.exists(".git/sapwood-clone"), "{context}: the marker is left");
-        assert_eq!(self.root.run(Path::new(SAPWOOD), &self.clone).code, 128, "{context}: once more");
-    }
-
-    fn status(&self) -> String {
-        self.copy.git(&["status", "--porcelain"]).stdout.to_string()
-    }
-
-    fn inode(&self, path: &str) -> u64 {
-        use std::os::unix::fs::MetadataExt as _;
-        self.copy.join(path).symlink_metadata().expect("is there").ino()
-    }
+    sandbox.repo("").git(&["clone", "-q", "--bare", "source", "source.git"]);
+    clones(&sandbox, &Most(60, ALL));
 }
 
 #[test]
-fn resumed_clone_keeps_the_users_files() {
+fn large_clone_recovers_from_a_kill_at_any_change() {
+    let Some(bundle) = shared_data("ripgrep.bundle") else { return };
     let sandbox = Sandbox::new();
-    let source = sandbox.init("source");
-    for name in ["begun", "edited", "empty", "mine/new", "missing", "under/file", "whole"] {
-        source.write(name, format!("content of {name}\n"));
-    }
-    source.write("nothing", "");
-    for name in ["run", "run-begun", "run-whole"] {
-        source.write_executable(name, "#!/bin/sh\nexit 0\n");
-    }
-    source.symlink("whole", "link");
-    source.symlink("whole", "link-moved");
-    source.write("taken", "a file\n");
-    source.write("dir-taken", "a file\n");
-    source.commit("one");
-    let head = source.git(&["rev-parse", "HEAD"]).stdout.to_string();
-    for name in ["sub", "sub-new"] {
-        let gitlink = format!("160000,{},{name}", head.trim());
-        source.git(&["update-index", "--add", "--cacheinfo", &gitlink]);
-    }
-    source.git(&["commit", "-q", "-m", "submodules"]);
-    let url = source.path.display().to_string();
-    let half = InterruptedClone::new(&sandbox, &url, &[]);
-    let copy = &half.copy;
-
-    copy.write("whole", "content of whole\n");
-    copy.write("begun", "content of");
-    copy.write("empty", "");
-    copy.write("nothing", "");
-    copy.write("run", "#!/bin/sh\nexit 0\n");
-    copy.write_executable("run-begun", "#!/bin");
-    copy.write_executable("run-whole", "#!/bin/sh\nexit 0\n");
-    copy.symlink("whole", "link");
-    make_dir(copy, "sub");
-    copy.write("sub/work", "in the submodule\n");
-    let kept = ["whole", "nothing", "run-whole", "link", "sub/work"];
-    let inodes: Vec<u64> = kept.iter().map(|path| half.inode(path)).collect();
-    // Files of the user: changed, longer, of another type than the entry, and at other paths.
-    copy.write("edited", "content of edited\nand more\n");
-    copy.write("mine/new", "mine\n");
-    copy.symlink("begun", "link-moved");
-    copy.symlink("whole", "taken");
-    copy.write("dir-taken/notes", "notes\n");
-    copy.write("under", "content");
-    copy.write("untracked", "untracked\n");
-
-    let theirs = ["dir-taken", "edited", "link-moved", "mine/new", "taken", "under/file"];
-    half.blocked("the first time", &theirs);
-    let check = |context: &str| {
-        for (path, content) in [
-            ("edited", "content of edited\nand more\n"),
-            ("mine/new", "mine\n"),
-            ("dir-taken/notes", "notes\n"),
-            ("under", "content"),
-            ("untracked", "untracked\n"),
-            ("sub/work", "in the submodule\n"),
-            ("whole", "content of whole\n"),
-            ("begun", "content of begun\n"),
-            ("empty", "content of empty\n"),
-            ("missing", "content of missing\n"),
-        ] {
-            assert_eq!(copy.read(path), content, "{context}: {path}");
-        }
-        let target = |path: &str| std::fs::read_link(copy.join(path)).expect("a link");
-        assert_eq!(target("link-moved"), Path::new("begun"), "{context}");
-        assert_eq!(target("taken"), Path::new("whole"), "{context}");
-        let now: Vec<u64> = kept.iter().map(|path| half.inode(path)).collect();
-        assert_eq!(inodes, now, "{context}: what was whole is kept");
-        let status = " D dir-taken\n M edited\n M link-moved\n M mine/new\n T taken\n D under/file\n\
-                      ?? under\n?? untracked\n";
-        assert_eq!(half.status(), status, "{context}");
-        assert_eq!(copy.git(&["rev-parse", "HEAD"]).stdout, source.git(&["rev-parse", "HEAD"]).stdout);
-    };
-    check("the first time");
-    half.blocked("the second time", &theirs);
-    check("the second time");
-    for path in ["dir-taken", "edited", "link-moved", "mine/new", "taken", "under"] {
-        copy.remove(path);
-    }
-    // The clone was killed again, in the middle of this file.
-    copy.write("edited", "con");
-    half.finished("moved away", "?? untracked\n");
-    assert_eq!(copy.read("edited"), "content of edited\n");
-}
-
-#[test]
-fn resumed_clone_compares_the_bytes_it_would_write() {
-    let sandbox = Sandbox::new();
-    let source = sandbox.init("source");
-    source.write(".gitattributes", "*.crlf eol=crlf\n*.up filter=up\n");
-    for name in ["begun.crlf", "mine.crlf", "whole.crlf"] {
-        source.write(name, "one\ntwo\n");
-    }
-    for name in ["begun.up", "mine.up", "missing.up", "whole.up"] {
-        source.write(name, "lower\n");
-    }
-    let big: Vec<u8> = (0..200_000u32).flat_map(|n| n.to_le_bytes()).collect();
-    for name in ["begun.big", "longer.big", "mine.big", "missing.big", "whole.big"] {
-        source.write(name, &big);
-    }
-    source.commit("one");
-    let url = source.path.display().to_string();
-    let settings =
-        ["filter.up.smudge=tr a-z A-Z", "filter.up.clean=tr A-Z a-z", "core.bigFileThreshold=100k"];
-    let half = InterruptedClone::new(&sandbox, &url, &settings);
-    let copy = &half.copy;
-    copy.write("begun.crlf", "one\r\ntwo\r");
-    copy.write("whole.crlf", "one\r\ntwo\r\n");
-    copy.write("begun.up", "LOW");
-    copy.write("whole.up", "LOWER\n");
-    copy.write("begun.big", &big[..300_000]);
-    copy.write("whole.big", &big);
-    let whole = ["whole.crlf", "whole.up", "whole.big"];
-    let inodes = whole.map(|path| half.inode(path));
-    // For Git these files match their entries, but a clone would not have written these bytes.
-    copy.write("mine.crlf", "one\ntwo\n");
-    copy.write("mine.up", "lower\n");
-    let longer = [&big[..], b"x"].concat();
-    copy.write("longer.big", &longer);
-    let mut mine = big.clone();
-    mine[500_000] ^= 1;
-    copy.write("mine.big", &mine);
-    half.blocked("the first time", &["longer.big", "mine.big", "mine.crlf", "mine.up"]);
-    assert_eq!(copy.read("mine.crlf"), "one\ntwo\n");
-    assert_eq!(copy.read("mine.up"), "lower\n");
-    assert!(copy.read("longer.big") == longer && copy.read("mine.big") == mine);
-    assert!(copy.read("begun.big") == big && copy.read("missing.big") == big);
-    assert_eq!(copy.read("begun.crlf"), "one\r\ntwo\r\n");
-    assert_eq!(copy.read("begun.up"), "LOWER\n");
-    assert_eq!(copy.read("missing.up"), "LOWER\n");
-    assert_eq!(whole.map(|path| half.inode(path)), inodes);
-    for path in ["longer.big", "mine.big", "mine.crlf", "mine.up"] {
-        copy.remove(path);
-    }
-    half.finished("moved away", "");
-    assert_eq!(copy.read("mine.up"), "LOWER\n");
-}
-
-/// An index entry means that the file was complete, or that the user has staged it since.
-#[test]
-fn resumed_clone_keeps_files_with_index_entries() {
-    let sandbox = Sandbox::new();
-    let source = sandbox.init("source");
-    for name in ["a", "b", "c", "staged"] {
-        source.write(name, format!("content of {name}\n"));
-    }
-    source.commit("one");
-    let url = source.path.display().to_string();
-    let half = InterruptedClone::new(&sandbox, &url, &[]);
-    let copy = &half.copy;
-    copy.git(&["read-tree", "HEAD"]);
-    copy.git(&["checkout-index", "-u", "a", "c"]);
-    copy.write("a", "edited after it was finished\n");
-    copy.write("b", "con");
-    copy.write("staged", "staged\n");
-    copy.write("new", "new\n");
-    copy.git(&["add", "staged", "new"]);
-    copy.git(&["rm", "-q", "--cached", "c"]);
-    let run = half.root.run(Path::new(SAPWOOD), &half.clone);
-    assert_eq!((run.code, run.stderr.to_string()), (0, String::new()));
-    assert_eq!(half.status(), " M a\nA  new\nM  staged\n");
-    assert_eq!(copy.read("b"), "content of b\n");
-}
-
-#[test]
-fn resumed_clone_completes_after_a_filter_is_repaired() {
-    let sandbox = Sandbox::new();
-    let source = sandbox.init("source");
-    source.write(".gitattributes", "*.up filter=up\n");
-    source.write("a", "plain\n");
-    source.write("b.up", "lower\n");
-    source.commit("one");
-    let url = source.path.display().to_string();
-    let root = sandbox.repo("");
-    let settings = ["-c", "filter.up.smudge=false", "-c", "filter.up.required=true"];
-    let clone: Vec<&str> = [&["clone", "-q"][..], &settings, &[&url, "copy"]].concat();
-    let run = root.run(Path::new(SAPWOOD), &clone);
-    assert_eq!(run.code, 128, "{}", run.stderr);
-    let half = InterruptedClone { copy: sandbox.repo("copy"), root, clone };
-    assert!(half.copy.exists(".git/sapwood-clone"));
-    half.copy.git(&["config", "filter.up.smudge", "tr a-z A-Z"]);
-    half.copy.git(&["config", "filter.up.clean", "tr A-Z a-z"]);
-    half.finished("mended", "");
-    assert_eq!(half.copy.read("b.up"), "LOWER\n");
+    let bundle = bundle.display().to_string();
+    sandbox.repo("").git(&["clone", "-q", "--bare", &bundle, "source.git"]);
+    clones(&sandbox, &Most(12, 500));
 }

@@ -95,9 +95,10 @@ fn pathspec(random: &mut Random) -> String {
         words.insert(random.below(words.len() + 1), pick(random, &WORDS).to_owned());
     }
     let name = pick(random, &NAMES);
-    match words.is_empty() {
-        true => format!("{}{name}", pick(random, &[":/", ":", ":!/"])),
-        false => format!(":({}){name}", words.join(",")),
+    if words.is_empty() {
+        format!("{}{name}", pick(random, &[":/", ":", ":!/"]))
+    } else {
+        format!(":({}){name}", words.join(","))
     }
 }
 

@@ -2,7 +2,7 @@
 //! reason leaves worktree, index and `.git` as they were.
 //!
 //! sapwood prints Git's message and exits with Git's code. If Git checks later, when it has already
-//! written something, only the last line of its output is compared: see SHORTCOMINGS.md.
+//! written something, only the last line of its output is compared: see docs/differences.md.
 
 use std::{
     collections::BTreeMap,

@@ -296,7 +296,7 @@ fn users_build_what_is_measured() {
     }
     assert!(read(".ci/package").contains("${SAPWOOD_CI_PROFILE:-release}"));
     for line in read("justfile").lines() {
-        let is_measurement = line.contains("-p lab -- ");
+        let is_measurement = line.contains("-p sapwood-lab -- ");
         assert!(!is_measurement || line.contains("--release") || line.ends_with("-- report"), "{line}");
         assert!(!line.contains("--profile ") || line.contains(".ci/test --profile quick "), "{line}");
     }

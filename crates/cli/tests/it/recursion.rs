@@ -1,12 +1,19 @@
 //! `--recurse-submodules`: submodules are updated with their superproject, as in Git, or the
 //! command is refused.
 
-use std::{os::unix::process::ExitStatusExt as _, path::Path, process::Command};
+use std::path::Path;
 
 use bstr::ByteSlice as _;
-use testkit::{Oracle, Repo, Run, Sandbox, has_program};
+use testkit::{
+    Oracle, Repo, Run, Sandbox,
+    crash::{Crash, CrashPoints},
+};
 
-use crate::{SAPWOOD, full, shim::Shim};
+use crate::{
+    SAPWOOD,
+    killed::{ALL, Most, at_crash_points, sapwood},
+    shim::Shim,
+};
 
 const ALLOWED: [&str; 2] = ["-c", "protocol.file.allow=always"];
 
@@ -254,24 +261,6 @@ fn checks_out_a_missing_nested_submodule() {
     assert!(!repo.exists("sub/inner/.git"));
 }
 
-/// System calls that change something; a run is killed before each of them. `openat` is not needed,
-/// because each new file is also written to.
-const CHANGING: [&str; 8] = ["write", "mkdir", "rename", "renameat", "unlink", "unlinkat", "rmdir", "fchmod"];
-
-/// Kills a run before its `nth` call of this name. Returns false if the run made fewer calls.
-fn killed_before(repo: &Repo<'_>, call: &str, nth: usize, args: &[&str]) -> bool {
-    let inject = format!("inject={call}:signal=KILL:when={nth}");
-    let mut command = repo.command("strace".as_ref());
-    command.args(["-f", "--seccomp-bpf", "-o", "/dev/null", "-e", &inject, SAPWOOD]).args(args);
-    let output = command.output().expect("strace can be run");
-    // strace exits like the program that it traces.
-    match (output.status.code(), output.status.signal()) {
-        (Some(0), _) => false,
-        (_, Some(9)) => true,
-        other => panic!("{args:?}, killed before {call} {nth}: {other:?}, {}", output.stderr.as_bstr()),
-    }
-}
-
 /// Checks that the command of a killed run can be repeated.
 fn done_again(repo: &Repo<'_>, to: &str, context: &str) {
     for dir in [".git", ".git/modules/sub", ".git/modules/sub/modules/inner"] {
@@ -289,34 +278,24 @@ fn done_again(repo: &Repo<'_>, to: &str, context: &str) {
 }
 
 #[test]
-fn recovers_from_a_kill_before_each_changing_call() {
-    if !has_program("strace") {
-        return;
-    }
-    let can_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
-    if !can_trace.is_ok_and(|status| status.success()) {
-        println!("skipped: strace cannot be run");
-        return;
-    }
+fn recovers_from_a_kill_before_each_change() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     history(&repo);
     repo.git(&["config", "checkout.workers", "1"]);
     for (from, to) in [("main", "deep"), ("deep", "none"), ("none", "next"), ("next", "main")] {
-        repo.git(&["checkout", "-q", "-f", "--recurse-submodules", from]);
-        let mut killed = 0;
-        for call in CHANGING {
-            let mut nth = 1;
-            while killed_before(&repo, call, nth, &["checkout", "-q", "--recurse-submodules", to]) {
-                done_again(&repo, to, &format!("{from} to {to}, killed before {call} {nth}"));
-                repo.git(&["checkout", "-q", "--recurse-submodules", from]);
-                nth += if full() { 1 } else { 3 };
-                killed += 1;
-            }
-            repo.git(&["checkout", "-q", "--recurse-submodules", from]);
-        }
-        println!("{from} to {to}: killed {killed} times");
-        assert!(killed > 5, "{from} to {to}: hardly anything was killed");
+        let back = || repo.git(&["checkout", "-q", "-f", "--recurse-submodules", from]);
+        let switch = sapwood(&repo, &["checkout", "-q", "--recurse-submodules", to]);
+        // The first switch creates the directories of logs, which each round finds.
+        repo.git(&["checkout", "-q", "-f", "--recurse-submodules", to]);
+        back();
+        let points = CrashPoints::of(&switch);
+        at_crash_points(&points, &Most(15, ALL), |number| {
+            back();
+            let crash = Crash::before(number, &switch);
+            done_again(&repo, to, &format!("{from} to {to}, {crash}"));
+            crash.happened()
+        });
     }
 }
 

@@ -83,10 +83,8 @@ impl<'a> IndexPair<'a> {
     fn same_given(&self, stdin: Option<&[u8]>, args: &[&str]) -> Run {
         // Options such as `-c` precede the command.
         let globals = args.iter().take_while(|arg| **arg != "!").count() % args.len().max(1);
-        let (before, after) = match args.contains(&"!") {
-            true => (&args[..globals], &args[globals + 1..]),
-            false => (&args[..0], args),
-        };
+        let (before, after) =
+            if args.contains(&"!") { (&args[..globals], &args[globals + 1..]) } else { (&args[..0], args) };
         let args = [before, &["update-index"], after].concat();
         let ours = self.run(Some(SAPWOOD), OURS, stdin, &args);
         let theirs = self.run(None, GIT, stdin, &args);

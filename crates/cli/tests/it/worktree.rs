@@ -171,6 +171,17 @@ fn adding_to_a_repository_with_nothing_in_it() {
     ]);
 }
 
+/// The files cannot be written, and the worktree is undone.
+#[test]
+fn adding_a_tree_that_is_refused() {
+    agree(&[
+        "!tree=$(git ls-tree HEAD | sed 's/\\tfile$/\\t.git/' | git mktree) &&
+         git update-ref refs/heads/bad $(git commit-tree $tree -m bad)",
+        "worktree add ../bad bad",
+        "worktree add -q ../bad bad",
+    ]);
+}
+
 #[test]
 fn keeping_and_moving() {
     agree(&[

@@ -64,10 +64,11 @@ struct World<'s> {
 
 #[test]
 fn many_writers_lose_nothing() {
-    let plan = match full() {
-        true => Plan { writers: 50, commits: usize::MAX, time: Duration::from_secs(120) },
+    let plan = if full() {
+        Plan { writers: 50, commits: usize::MAX, time: Duration::from_secs(120) }
+    } else {
         // The number of commits is the limit, not the time.
-        false => Plan { writers: 8, commits: 4, time: LIMIT },
+        Plan { writers: 8, commits: 4, time: LIMIT }
     };
     let sandbox = Sandbox::new();
     let repo = prepare(&sandbox, plan.writers);

@@ -74,9 +74,12 @@ impl Args {
     /// Returns the ways to measure: each way with Git once for each number of workers.
     fn ways(&self) -> Vec<Way> {
         let peers = if self.peers.is_empty() { Peer::ALL.to_vec() } else { self.peers.clone() };
-        let of = |peer: Peer| match peer.is_checkout_by_git() {
-            true => self.git_workers.iter().map(|&workers| Way { peer, workers: Some(workers) }).collect(),
-            false => vec![Way { peer, workers: None }],
+        let of = |peer: Peer| {
+            if peer.is_checkout_by_git() {
+                self.git_workers.iter().map(|&workers| Way { peer, workers: Some(workers) }).collect()
+            } else {
+                vec![Way { peer, workers: None }]
+            }
         };
         peers.into_iter().flat_map(of).collect()
     }

@@ -11,7 +11,7 @@ use crate::record::{AtMost, Case, Figure, Kind, Record};
 
 const HEAD: &str = "# Measurements
 
-This document holds the figures that stand for sapwood as a whole. `cargo run -p lab -- report`
+This document holds the figures that stand for sapwood as a whole. `cargo run -p sapwood-lab -- report`
 writes it, and its charts, from the records in [measurements/](measurements): one JSON file for each
 run of the lab, with all samples. Design notes in [design/](design) hold the figures behind single
 decisions.

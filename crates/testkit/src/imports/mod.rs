@@ -5,6 +5,7 @@
 //! the imports of parent modules are followed. Test code (`#[cfg(test)]`) is left out, and so are
 //! names that macros expand to.
 
+pub mod layers;
 mod source;
 mod tokens;
 

@@ -184,9 +184,10 @@ impl Nginx {
         stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        match answer.starts_with("HTTP/1.1 204") {
-            true => Ok(answer),
-            false => Err(std::io::Error::other(format!("unexpected answer '{answer}'"))),
+        if answer.starts_with("HTTP/1.1 204") {
+            Ok(answer)
+        } else {
+            Err(std::io::Error::other(format!("unexpected answer '{answer}'")))
         }
     }
 }

@@ -186,9 +186,10 @@ fn hear_packet(mut stream: &TcpStream, request: &mut Vec<u8>) -> Result<bool, Go
 fn serve(mut stream: &TcpStream, answer: &impl Fn(Question, &[u8]) -> Reply) -> Result<(), Gone> {
     loop {
         let request = hear_http(stream)?;
-        let (question, kind) = match request.starts_with(b"GET ") {
-            true => (Question::Greeting, "advertisement"),
-            false => (question(&request), "result"),
+        let (question, kind) = if request.starts_with(b"GET ") {
+            (Question::Greeting, "advertisement")
+        } else {
+            (question(&request), "result")
         };
         let reply = answer(question, &request);
         let missing = if reply.then == Then::GoOn { 0 } else { 1000 };

@@ -84,9 +84,10 @@ pub(super) struct Wanted {
 pub(super) fn backing_flags(flags: i32, delayed: bool) -> OFlags {
     let asked = OFlags::from_bits_retain(flags as u32);
     let kept = asked & (OFlags::RWMODE | OFlags::TRUNC | OFlags::EXCL);
-    match asked & OFlags::RWMODE == OFlags::WRONLY && delayed {
-        true => (kept - OFlags::WRONLY) | OFlags::RDWR,
-        false => kept,
+    if asked & OFlags::RWMODE == OFlags::WRONLY && delayed {
+        (kept - OFlags::WRONLY) | OFlags::RDWR
+    } else {
+        kept
     }
 }
 

@@ -145,10 +145,7 @@ impl Disk {
             Ok(value) => done(reply, value),
             Err(error) => failed(reply, Errno::from_i32(error.raw_os_error())),
         };
-        match came.paid {
-            true => self.shared.timer.serve(came.at, came.place, send),
-            false => send(),
-        }
+        if came.paid { self.shared.timer.serve(came.at, came.place, send) } else { send() }
     }
 
     pub(super) fn answer_entry(&self, came: Came, result: Result<Entry>, reply: ReplyEntry) {

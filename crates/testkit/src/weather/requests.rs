@@ -320,12 +320,13 @@ impl Filesystem for Disk {
             let tree = self.tree();
             let own = tree.attributes(&rustix::fs::fstat(dir.fd())?);
             for (nth, name) in (1_u64..).zip(names.iter()).skip(offset as usize) {
-                let (attributes, entered) = match name.is_dots() {
-                    true => (own, None),
-                    false => match tree.listed(&dir, name)? {
+                let (attributes, entered) = if name.is_dots() {
+                    (own, None)
+                } else {
+                    match tree.listed(&dir, name)? {
                         Some((inode, stat)) => (tree.attributes(&stat), Some(inode)),
                         None => continue,
-                    },
+                    }
                 };
                 let kept = if name.is_dots() { Duration::ZERO } else { kept };
                 if reply.add(attributes.ino, nth, &name.name, &kept, &attributes, Generation(0)) {

@@ -149,9 +149,10 @@ impl Timer {
         let deadline = match &mut queue.order {
             Order::Free => arrival,
             Order::Slots { each, at_once, free } => {
-                let slot = match free.len() < *at_once {
-                    true => arrival,
-                    false => free.pop().map_or(arrival, |Reverse(time)| time.max(arrival)),
+                let slot = if free.len() < *at_once {
+                    arrival
+                } else {
+                    free.pop().map_or(arrival, |Reverse(time)| time.max(arrival))
                 };
                 free.push(Reverse(slot + *each));
                 slot + *each

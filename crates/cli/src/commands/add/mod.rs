@@ -5,37 +5,30 @@
 //! index. A failure before that changes nothing, and publishes no objects except those of new
 //! attribute files, which the conversion of later files may need.
 
-mod check;
 mod options;
-mod refresh;
-mod run;
-mod scan;
 
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::BString;
 use format::index::Index;
 use repo::attributes::{Attributes, Source};
+use repo::keys;
+use sapwood::add::{self, ChangeKind, ChangedEntry, check::must_not_be_behind_links};
 
-use self::{
-    options::{Request, TABLE},
-    run::Adding,
-};
+use self::options::{Request, TABLE};
 use crate::{
     commands::{
-        obstacles::{GENERAL, WRITING, attributes_of_pathspecs},
+        obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, WRITING},
         paths,
         reason::Reason,
         record::{Candidate, Check, Command, Group},
         rules::{Variable, When},
     },
-    session::{
-        Session, advice,
-        apply::{Start, Transaction},
-        invocation::Invocation,
-        settings::Settings,
+    session::{Session, advice, index::Start, invocation::Invocation, settings::Settings},
+    term::{
+        console::{self, text},
+        failure::Failure,
     },
-    term::{console, failure::Failure},
 };
 
 /// The record of `add`.
@@ -48,7 +41,7 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Changes,
     syntax: &TABLE,
     settings: &[GENERAL],
-    line: &[attributes_of_pathspecs],
+    line: &[ATTRIBUTES_OF_PATHSPECS],
     variables: &[TRACES],
     checks: &[WRITING, FOLDING],
     run,
@@ -56,13 +49,16 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// Names that differ only in case, and warnings about attribute files, are left to Git.
-const FOLDING: &[Check] = &[folds_case, malformed_attributes];
+const FOLDING: &[Check] = &[
+    Check::new("`core.ignoreCase`", folds_case),
+    Check::new("an attribute file at the top of the worktree with malformed lines", malformed_attributes),
+];
 
 /// Git traces how it checks a text encoding.
 const TRACES: &[Variable] = &[("GIT_TRACE", When::True)];
 
 fn folds_case(candidate: &Candidate<'_>) -> Vec<Reason> {
-    let folds = candidate.repo().config_bool("core.ignoreCase").is_ok_and(|folds| folds == Some(true));
+    let folds = candidate.repo().config(&keys::core::IGNORE_CASE).unwrap_or(false);
     folds.then(|| Reason::repository("core.ignoreCase is set")).into_iter().collect()
 }
 
@@ -77,9 +73,10 @@ fn malformed_attributes(candidate: &Candidate<'_>) -> Vec<Reason> {
     let attributes = Attributes::new(repo, &index, Source::Worktree, &[], info.as_os_str().as_bytes().into());
     let Ok(mut attributes) = attributes else { return Vec::new() };
     attributes.look_up("file".into());
-    match attributes.take_messages().is_empty() {
-        true => Vec::new(),
-        false => vec![Reason::repository("an attribute file has malformed lines")],
+    if attributes.take_messages().is_empty() {
+        Vec::new()
+    } else {
+        vec![Reason::repository("an attribute file has malformed lines")]
     }
 }
 
@@ -90,22 +87,42 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let plan = request.plan(&repo)?;
-    let settings = Settings::read(run, &repo)?.for_recording();
+    let settings = Settings::read(&repo)?.for_recording();
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;
+    let transaction = session.start(Start::Full { dry_run: false })?;
     let pathspecs = paths::parse(run, &repo, &rest)?;
-    check::must_not_be_behind_links(&worktree, &pathspecs)?;
+    must_not_be_behind_links(&worktree, &pathspecs)?;
     let pathspecs = request.pathspec_file.or(pathspecs, None, run, &repo)?;
-    check::must_not_be_behind_links(&worktree, &pathspecs)?;
     if plan.needs_pathspecs && pathspecs.is_empty() {
         console::eprint_line("Nothing specified, nothing added.");
-        advice::advise(session, "addEmptyPathspec", "Maybe you wanted to say 'git add .'?")?;
+        advice::advise(session, keys::advice::ADD_EMPTY_PATHSPEC, "Maybe you wanted to say 'git add .'?")?;
         return Ok(0);
     }
-    check::submodules(&repo, &transaction.index, &pathspecs)?;
-    let patterns = transaction.patterns()?;
-    let adding =
-        Adding { session, worktree: &worktree, request: &request, plan, pathspecs, patterns, code: 0 };
-    adding.run(&mut transaction)
+    let request = add::Request { pathspecs, ..plan.request };
+    let verbose = request.options.verbose;
+    let examined = add::examine(session.context(run), transaction, request)
+        .map_err(|error| Failure::from(error).with_code(128))?;
+    list(&examined.differing, verbose);
+    let report = examined.stage()?;
+    Ok(if report.has_wrong_modes {
+        // Git's exit code is the -1 of its last error.
+        u8::MAX
+    } else {
+        u8::from(!report.is_complete())
+    })
+}
+
+/// Prints the entries that differ from their files, for `--refresh`.
+fn list(differing: &[ChangedEntry], verbose: bool) {
+    if verbose && !differing.is_empty() {
+        console::out("Unstaged changes after refreshing the index:");
+    }
+    for ChangedEntry { kind, path } in differing {
+        if verbose {
+            console::out(text!([kind.letter()], "\t", path));
+        } else if *kind == ChangeKind::Unmerged {
+            console::out(text!(path, ": needs merge"));
+        }
+    }
 }

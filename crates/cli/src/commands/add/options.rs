@@ -1,11 +1,14 @@
 //! The command line of `add`, and the plan it results in.
 
 use bstr::{BString, ByteSlice as _};
-use repo::Repository;
+use repo::{Repository, keys};
+use sapwood::{
+    Pathspecs,
+    add::{self, Executable, Options, Task},
+};
 
 use crate::{
     commands::pathspec_file::PathspecFile,
-    session::stage,
     term::{
         args::{
             Grammar,
@@ -146,47 +149,18 @@ pub(super) struct Request {
     refresh: bool,
     ignore_errors: Option<bool>,
     ignore_missing: bool,
-    pub(super) sparse: bool,
+    sparse: bool,
     chmod: Option<BString>,
     warn_embedded: Option<bool>,
     pub(super) pathspec_file: PathspecFile,
 }
 
-/// The task of a run.
-#[derive(Clone, Copy)]
-pub(super) enum Task {
-    /// Tracked files that have changed, and new files.
-    Add,
-    /// Tracked files that have changed (`-u`).
-    Update,
-    /// All tracked files, with normalized line endings (`--renormalize`).
-    Renormalize,
-    /// Stat data only (`--refresh`).
-    Refresh,
-}
-
 /// A valid request.
-#[derive(Clone, Copy)]
 pub(super) struct Plan {
-    pub(super) task: Task,
-    pub(super) options: Options,
+    /// The request of the library, without pathspecs.
+    pub(super) request: add::Request,
     /// Without a pathspec there is nothing to do.
     pub(super) needs_pathspecs: bool,
-    /// `-u`: a pathspec that matches no tracked file is an error.
-    pub(super) must_be_tracked: bool,
-    /// The executable bit of the paths.
-    pub(super) chmod: Option<Executable>,
-    pub(super) warns_of_embedded: bool,
-    pub(super) ignore_missing: bool,
-}
-
-pub(super) use stage::Options;
-
-/// The executable bit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Executable {
-    Set,
-    Cleared,
 }
 
 impl Request {
@@ -225,7 +199,8 @@ impl Request {
             sparse: self.sparse,
             force: self.force,
         };
-        Ok(Plan {
+        let request = add::Request {
+            pathspecs: Pathspecs::default(),
             task: match (self.refresh, self.renormalize, self.update) {
                 (true, _, _) => Task::Refresh,
                 (false, true, _) => Task::Renormalize,
@@ -233,17 +208,17 @@ impl Request {
                 (false, false, false) => Task::Add,
             },
             options,
-            needs_pathspecs: !(self.update || self.all == Some(true)),
             must_be_tracked: self.update && !self.renormalize && !options.ignore_errors,
             chmod,
-            warns_of_embedded: self.warn_embedded.unwrap_or(true),
+            allows_embedded: self.warn_embedded == Some(false),
             ignore_missing: self.ignore_missing,
-        })
+        };
+        Ok(Plan { request, needs_pathspecs: !(self.update || self.all == Some(true)) })
     }
 }
 
 fn ignore_errors(repo: &Repository) -> Result<bool, Failure> {
-    let old = repo.config_bool("add.ignore-errors")?;
-    let new = repo.config_bool("add.ignoreErrors")?;
+    let old = repo.config(&keys::add::IGNORE_ERRORS_OLD)?;
+    let new = repo.config(&keys::add::IGNORE_ERRORS)?;
     Ok(new.or(old).unwrap_or(false))
 }

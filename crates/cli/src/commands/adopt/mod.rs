@@ -17,8 +17,8 @@ use crate::{
     commands::record::{Command, Group},
     session::{
         Session,
-        apply::{Recorded, Start, Transaction},
         hooks::Changed,
+        index::{IndexTransaction, Recorded, Start},
         invocation::Invocation,
         settings::Settings,
     },
@@ -83,7 +83,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if repo.work_tree().is_none() {
         return Err(Failure::no_worktree());
     }
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     let is_there = sys::by_path::stat_followed(&repo.index_path()).is_ok_and(|found| found.is_some());
     match (&request.from, is_there) {
         (Some(_), true) => {
@@ -96,10 +96,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
         _ => {}
     }
-    let mut transaction = Transaction::start(
-        Session { invocation: run, repository: &repo, settings: &settings },
-        Start::Full { dry_run: request.dry_run },
-    )?;
+    let mut transaction = Session { invocation: run, repository: &repo, settings: &settings }
+        .start(Start::Full { dry_run: request.dry_run })?;
     transaction.policy.changed = Changed::IndexAlone;
     if let Some(tree) = &request.from {
         make(&repo, &mut transaction, tree)?;
@@ -127,7 +125,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 /// Creates an index from `tree`, with the skip-worktree flags of a sparse worktree.
-fn make(repo: &Repository, transaction: &mut Transaction<'_>, tree: &BString) -> Result<(), Failure> {
+fn make(repo: &Repository, transaction: &mut IndexTransaction<'_>, tree: &BString) -> Result<(), Failure> {
     let named = repo.rev_parse(tree.as_bstr()).and_then(|oid| repo.tree_of(oid));
     let tree = named.map_err(|_| Failure::Fatal(text!("Not a valid object name ", tree)))?;
     let patterns = transaction.patterns()?;

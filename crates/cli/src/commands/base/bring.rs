@@ -5,21 +5,22 @@ use std::{
     time::Duration,
 };
 
+use base_store::Remote;
 use engine::{
-    fleet::{
+    base_transfer::{
         pull::{self, Pulled, Report, State},
         records::Read,
     },
     workspace::base::{Base, Bases, Dependent, Kind, Owner, Persist, Wanted},
 };
 use format::ObjectId;
-use remote::Remote;
 use repo::Repository;
+use sapwood::workspace::contents;
 use sys::by_path;
 
 use super::{display::Display, signature::Signers, site};
 use crate::{
-    commands::workspace::{build::build_base, contents},
+    commands::workspace::build::build_base,
     session::{invocation::Invocation, settings::Settings},
     term::{console, failure::Failure},
 };
@@ -56,7 +57,7 @@ impl Bring<'_> {
         let alone = bases.alone();
         let is_copy = self.sharing == Sharing::Copy;
         let bases = if is_copy { &alone } else { bases };
-        let signers = Signers::configured(run, repo)?;
+        let signers = Signers::configured(repo)?;
         let shared = match self.sharing {
             Sharing::InPlace => shared_bases(remote)?.filter(|dir| is_trusted(repo, dir)),
             Sharing::Copy => None,
@@ -83,7 +84,7 @@ impl Bring<'_> {
         let pulled = pull::pull(&site::context(run, repo, settings, remote, bases, &step), commit, &options);
         display.end(&pulled);
         let Pulled { manifest, state, report, .. } = pulled.map_err(|error| site::failed(run, error))?;
-        contents::register(repo, settings);
+        contents::register(repo, settings, run);
         let importer = match state {
             State::Base(base) => {
                 self.end_dependence()?;

@@ -12,15 +12,15 @@ use std::{
 };
 
 use bstr::{BStr, ByteSlice as _};
-use engine::{fleet::records, worktree::admin};
+use engine::{base_transfer::records, worktree::admin};
 use format::{
     ObjectId,
-    fleet::{
+    base_files::{
         DataFile, Digester, RecordKind, RecordName,
         bundles::{Bundle, BundleList},
     },
 };
-use repo::Repository;
+use repo::{Repository, keys};
 use sys::by_path;
 
 use super::site::Site;
@@ -82,7 +82,7 @@ pub(super) fn write(site: &Site<'_>, branch: &BStr, commit: ObjectId) -> Result<
 /// Returns true if a promisor remote may hold objects that are missing here.
 fn is_partial(repo: &Repository) -> Result<bool, Failure> {
     for remote in repo.remotes() {
-        if repo.config_bool(&format!("remote.{remote}.promisor"))?.unwrap_or(false) {
+        if repo.config(&keys::remote::PROMISOR.of(remote))? {
             return Ok(true);
         }
     }
@@ -163,9 +163,10 @@ impl<'a> BundleRepository<'a> {
         let said = git.stdin(Stdio::null()).output();
         let said = said.map_err(|error| Failure::fatal(format!("cannot run git: {}", os_error(&error))))?;
         self.site.run.interrupt.check()?;
-        match said.status.success() {
-            true => Ok(()),
-            false => Err(Failure::fatal(text!("git ", args[0], " failed: ", said.stderr.trim()))),
+        if said.status.success() {
+            Ok(())
+        } else {
+            Err(Failure::fatal(text!("git ", args[0], " failed: ", said.stderr.trim())))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use engine::fleet::{Phase, Progress as Step};
+use engine::base_transfer::{Phase, Progress as Step};
 
 use crate::term::progress::{self, Progress, Rate, Unit};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice as _};
-use engine::fleet::lease;
+use engine::base_transfer::lease;
 use serde_json::json;
 
 use super::{

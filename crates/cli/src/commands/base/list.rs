@@ -6,8 +6,8 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use engine::fleet::{lease, records};
-use format::fleet::{Branch, Lease, RecordKind};
+use engine::base_transfer::{lease, records};
+use format::base_files::{Branch, Lease, RecordKind};
 use repo::wire::url::without_credentials;
 use serde_json::{Value, json};
 
@@ -67,9 +67,10 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             listed.leases.push(lease);
         }
     }
-    match request.json {
-        true => print_json(&bases.iter().map(|(commit, listed)| described(commit, listed)).collect()),
-        false => bases.iter().for_each(|(commit, listed)| line(commit, listed)),
+    if request.json {
+        print_json(&bases.iter().map(|(commit, listed)| described(commit, listed)).collect())
+    } else {
+        bases.iter().for_each(|(commit, listed)| line(commit, listed))
     }
     Ok(0)
 }

@@ -15,11 +15,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base_store::{Address, Remote};
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::fleet::{push::Report, records};
-use format::{ObjectId, config::Edit, fleet::manifest::split_signature};
-use remote::{Address, Remote};
-use repo::{Repository, wire::url::without_credentials};
+use engine::base_transfer::{push::Report, records};
+use format::{ObjectId, base_files::manifest::split_signature, config::Edit};
+use repo::{
+    Repository,
+    keys::{self, Key},
+    wire::url::without_credentials,
+};
 use serde_json::{Value, json};
 use sys::{File, by_path};
 
@@ -41,7 +45,7 @@ use crate::{
 };
 
 /// Set in the configuration of a repository that a mirror made.
-const MARK: &str = "sapwood.baseMirror";
+const MARK: Key<bool> = keys::sapwood::BASE_MIRROR;
 
 /// The longest sleep between two looks for a signal.
 const NAP: Duration = Duration::from_millis(200);
@@ -90,7 +94,7 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
     }
     // Its programs run, and another user may have made it where this mirror would.
     let repo = Repository::open_owned(&run.outside(), dir)?;
-    if !repo.config_bool(MARK)?.unwrap_or(false) {
+    if !repo.config(&MARK)? {
         return Err(Failure::fatal(text!(
             "'",
             request.dir(),
@@ -98,7 +102,7 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
         )));
     }
     if let Some(url) = url {
-        take_credentials(run, request, &repo, url)?;
+        take_credentials(request, &repo, url)?;
     }
     let branches = wanted(&repo, request)?;
     let before = heads(&repo)?;
@@ -133,14 +137,9 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
 
 /// Checks that the repository mirrors `url`. User and password do not count: a job's token is
 /// another one each time. Those of the command line are used from now on.
-fn take_credentials(
-    run: &Invocation,
-    request: &Request,
-    repo: &Repository,
-    url: &BString,
-) -> Result<(), Failure> {
-    const URL: &str = "remote.origin.url";
-    let origin = repo.config_str(URL).unwrap_or_default();
+fn take_credentials(request: &Request, repo: &Repository, url: &BString) -> Result<(), Failure> {
+    let key = keys::remote::URL.of("origin");
+    let origin = repo.config_str(&key).unwrap_or_default();
     if *url == origin {
         return Ok(());
     }
@@ -148,8 +147,8 @@ fn take_credentials(
     if ours != theirs {
         return Err(Failure::fatal(text!("'", request.dir(), "' mirrors '", ours, "', not '", theirs, "'")));
     }
-    let settings = Settings::read(run, repo)?;
-    let edits = [Edit::Set { key: URL.into(), value: url.clone() }];
+    let settings = Settings::read(repo)?;
+    let edits = [Edit::Set { key: key.name().into(), value: url.clone() }];
     let path = repo.common_dir().join("config");
     Ok(store::config::edit(&path, &edits, &settings.config_locks, &settings.fsync)?)
 }
@@ -178,7 +177,9 @@ fn clone(run: &Invocation, request: &Request, dir: &Path, url: Option<&BString>)
     let url =
         url.ok_or_else(|| Failure::fatal(text!("'", request.dir(), "' is missing: name the URL to mirror")))?;
     let mut sapwood = reexec::as_sapwood(run);
-    sapwood.args(["clone", "--bare", "--no-tags", "--single-branch", "-c"]).arg(format!("{MARK}=true"));
+    sapwood
+        .args(["clone", "--bare", "--no-tags", "--single-branch", "-c"])
+        .arg(format!("{}=true", MARK.name()));
     sapwood.args(voice(request));
     sapwood.arg("--").arg(sys::os_str(url)).arg(dir);
     ended(run, sapwood)

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use bstr::{BString, ByteSlice as _};
-use engine::fleet::{self, prune};
+use engine::base_transfer::{self, prune};
 use repo::wire::url::without_credentials;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let options = prune::Options {
         keep,
-        grace: grace.unwrap_or(fleet::GRACE),
+        grace: grace.unwrap_or(base_transfer::GRACE),
         now: SystemTime::now(),
         dry_run: request.dry_run,
     };

@@ -1,12 +1,12 @@
 //! `base pull`: the base of a commit comes from a remote.
 //!
 //! Order: the remote says which commit is meant; its commits, trees and contents come
-//! (`engine::fleet::pull`); the base is added from them, for the backend that a workspace here will
-//! have. So `workspace create` finds it.
+//! (`engine::base_transfer::pull`); the base is added from them, for the backend that a workspace
+//! here will have. So `workspace create` finds it.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    fleet::{self, pull::Report, records},
+    base_transfer::{self, pull::Report, records},
     workspace::{
         backend::{self, Backend, Visibility},
         base::{Base, Kind},
@@ -51,7 +51,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let commit = wanted(&site, &request, name)?;
     if commit.kind() != site.repo.hash() {
         let (ours, theirs) = (site.repo.hash().name(), commit.kind().name());
-        return Err(fleet::Error::Hash { remote: site.remote.address().to_string(), ours, theirs }.into());
+        return Err(
+            base_transfer::Error::Hash { remote: site.remote.address().to_string(), ours, theirs }.into()
+        );
     }
     let kind = kind(&site, &request)?;
     let (base, report) = pull(&site, &request, commit, kind)?;

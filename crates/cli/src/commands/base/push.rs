@@ -2,14 +2,14 @@
 
 use std::num::NonZeroU32;
 
+use base_store::{Address, Remote};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    fleet::push::{self, Report},
+    base_transfer::push::{self, Report},
     workspace::base::{Bases, Kind, Persist},
 };
-use format::{ObjectId, fleet::frame};
-use remote::{Address, Remote};
-use repo::{Head, Repository};
+use format::{ObjectId, base_files::frame};
+use repo::{Head, Repository, keys};
 use serde_json::{Value, json};
 
 use super::{
@@ -112,7 +112,7 @@ pub(super) fn push(
     bundles: Bundles,
 ) -> Result<Report, Failure> {
     let Site { run, repo, settings, remote, .. } = site;
-    let signer = |manifest: &[u8]| signature::sign(run, repo, manifest);
+    let signer = |manifest: &[u8]| signature::sign(repo, manifest);
     let signs = signature::is_wanted(repo, request.sign)?;
     let quiet = request.quiet || request.json;
     let display = Display::new(request.progress, quiet);
@@ -200,7 +200,7 @@ pub(super) fn described(commit: ObjectId, pushed: &Report) -> Value {
 fn level(site: &Site<'_>, request: &Request) -> Result<i32, Failure> {
     let given = match &request.compression {
         Some(text) => Some(text.clone()),
-        None => site.repo.config_str("sapwood.baseCompression"),
+        None => site.repo.config_str(&keys::sapwood::BASE_COMPRESSION),
     };
     let Some(text) = given else { return Ok(frame::DEFAULT_LEVEL) };
     let number = text.to_str().ok().and_then(|text| text.parse().ok());

@@ -1,48 +1,39 @@
 //! Signatures of manifests, by `ssh-keygen`.
 
 use bstr::{BString, ByteSlice as _};
-use repo::Repository;
+use repo::{Repository, keys};
+use sapwood::sign::{self, Purpose};
 use sys::UserPath;
 
-use crate::{
-    session::{
-        invocation::Invocation,
-        sign::{self, Purpose},
-    },
-    term::failure::Failure,
-};
+use crate::term::{failure::Failure, notice::Printer};
 
 /// Returns true if a push signs: the option, else `sapwood.baseSign`.
 pub(super) fn is_wanted(repo: &Repository, given: Option<bool>) -> Result<bool, Failure> {
     match given {
         Some(wanted) => Ok(wanted),
-        None => Ok(repo.config_bool("sapwood.baseSign")?.unwrap_or(false)),
+        None => Ok(repo.config(&keys::sapwood::BASE_SIGN)?),
     }
 }
 
 /// Signs a manifest with `user.signingKey`.
-pub(super) fn sign(run: &Invocation, repo: &Repository, manifest: &[u8]) -> Result<Vec<u8>, String> {
-    sign::sign_by_ssh(run, repo, manifest, Purpose::Base).map_err(|failure| {
-        failure.print();
+pub(super) fn sign(repo: &Repository, manifest: &[u8]) -> Result<Vec<u8>, String> {
+    sign::sign_by_ssh(repo, &Printer, manifest, Purpose::Base).map_err(|error| {
+        Failure::from(error).print();
         "see above".to_owned()
     })
 }
 
 /// The signers that a pull accepts.
 pub(crate) struct Signers<'a> {
-    run: &'a Invocation,
     repo: &'a Repository,
     file: UserPath,
 }
 
 impl<'a> Signers<'a> {
     /// Those of `sapwood.baseSigners`. `None`: no signature is needed.
-    pub(crate) fn configured(
-        run: &'a Invocation,
-        repo: &'a Repository,
-    ) -> Result<Option<Signers<'a>>, Failure> {
-        let file = repo.config_path("sapwood.baseSigners")?;
-        Ok(file.map(|file| Signers { run, repo, file }))
+    pub(crate) fn configured(repo: &'a Repository) -> Result<Option<Signers<'a>>, Failure> {
+        let file = repo.config_path(&keys::sapwood::BASE_SIGNERS)?;
+        Ok(file.map(|file| Signers { repo, file }))
     }
 
     /// Checks the signature of a manifest. The error is the reason for which it does not hold.
@@ -50,7 +41,7 @@ impl<'a> Signers<'a> {
         let Some(signature) = signature else {
             return Err("it has no signature, and sapwood.baseSigners names who must sign".to_owned());
         };
-        let by = sign::verify_by_ssh(self.run, self.repo, manifest, signature, Purpose::Base, &self.file);
+        let by = sign::verify_by_ssh(self.repo, &Printer, manifest, signature, Purpose::Base, &self.file);
         by.map(drop).map_err(|reason: BString| reason.to_str_lossy().into_owned())
     }
 }

@@ -5,14 +5,18 @@ use std::{
     time::Duration,
 };
 
+use base_store::{Address, Options, Remote};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    fleet::{self, Context, Progress},
+    base_transfer::{self, Context, Progress},
     workspace::base::Bases,
 };
 use format::{HashKind, ObjectId};
-use remote::{Address, Options, Remote};
-use repo::{Repository, StandaloneConfig, wire::url::without_credentials};
+use repo::{
+    Repository, StandaloneConfig,
+    keys::{self, Key},
+    wire::{ClientSettings, url::without_credentials},
+};
 
 use crate::{
     commands::workspace,
@@ -37,18 +41,18 @@ impl<'a> Config<'a> {
         }
     }
 
-    fn text(&self, key: &str) -> Option<BString> {
+    fn text<T>(&self, key: &Key<T>) -> Option<BString> {
         match self {
             Config::Repository(repo) => repo.config_str(key),
             Config::Outside(config) => config.config_str(key),
         }
     }
 
-    fn client(&self, url: &BStr, run: &Invocation) -> Result<repo::wire::ClientSettings, Failure> {
+    fn client(&self, url: &BStr, run: &Invocation) -> Result<ClientSettings, Failure> {
         let interrupt = run.interrupt.shared();
         let settings = match self {
-            Config::Repository(repo) => repo.client_settings(url, interrupt),
-            Config::Outside(config) => config.client_settings(url, interrupt),
+            Config::Repository(repo) => ClientSettings::load(*repo, url, interrupt),
+            Config::Outside(config) => ClientSettings::load(*config, url, interrupt),
         };
         settings.map_err(|error| Failure::fatal(error.to_string()))
     }
@@ -61,7 +65,7 @@ pub(super) fn take_address(
     config: &Config<'_>,
     words: &mut Vec<BString>,
 ) -> Result<Address, Failure> {
-    let has_default = config.text(REMOTE).is_some();
+    let has_default = config.text(&REMOTE).is_some();
     match words.first().is_some_and(|word| !has_default || word.contains_str("://")) {
         true => Ok(Address::parse(words.remove(0).as_bstr(), &run.cwd)?),
         false => configured_address(run, config),
@@ -69,11 +73,11 @@ pub(super) fn take_address(
 }
 
 /// The setting that names the remote.
-const REMOTE: &str = "sapwood.baseRemote";
+const REMOTE: Key<Option<BString>> = keys::sapwood::BASE_REMOTE;
 
 /// Returns the address in `sapwood.baseRemote`.
 pub(super) fn configured_address(run: &Invocation, config: &Config<'_>) -> Result<Address, Failure> {
-    let address = config.text(REMOTE).ok_or_else(|| {
+    let address = config.text(&REMOTE).ok_or_else(|| {
         Failure::fatal("name a remote: s3://, oci://, https:// or file:// (or set sapwood.baseRemote)")
     })?;
     Ok(Address::parse(address.as_bstr(), &run.cwd)?)
@@ -104,7 +108,7 @@ pub(crate) fn open(run: &Invocation, config: &Config<'_>, address: Address) -> R
 /// `sapwood.baseRetry`: how long a request that fails is repeated.
 fn patience(config: &Config<'_>) -> Result<Duration, Failure> {
     const DEFAULT: Duration = Duration::from_secs(10);
-    match config.text("sapwood.baseRetry") {
+    match config.text(&keys::sapwood::BASE_RETRY) {
         Some(text) => super::time::parse(text.as_bstr()).map_err(|_| {
             Failure::fatal(text!("bad value of sapwood.baseRetry '", text, "': write 30s or 5m"))
         }),
@@ -117,7 +121,7 @@ fn settings_url(address: &Address, variable: &dyn Fn(&str) -> Option<OsString>) 
     match address {
         Address::Directory(_) => None,
         Address::Web(url) => Some(url.to_string()),
-        Address::Registry { scheme: remote::Scheme::Http, host, name } => {
+        Address::Registry { scheme: base_store::Scheme::Http, host, name } => {
             Some(format!("http://{host}/{name}"))
         }
         Address::Registry { host, name, .. } => Some(format!("https://{host}/{name}")),
@@ -189,7 +193,7 @@ impl<'a> Site<'a> {
         base_dir: Option<&BString>,
         address: Address,
     ) -> Result<Site<'a>, Failure> {
-        let settings = Settings::read(run, &repo)?;
+        let settings = Settings::read(&repo)?;
         let remote = open(run, &Config::Repository(&repo), address)?;
         let bases = workspace::context::bases(run, &repo, base_dir)?;
         Ok(Site { run, repo, settings, bases, remote })
@@ -201,7 +205,7 @@ impl<'a> Site<'a> {
     }
 
     /// See [`failed`].
-    pub(super) fn failed(&self, error: fleet::Error) -> Failure {
+    pub(super) fn failed(&self, error: base_transfer::Error) -> Failure {
         failed(self.run, error)
     }
 }
@@ -222,14 +226,14 @@ pub(super) fn context<'s>(
         fsync: &settings.fsync,
         locks: &settings.locks,
         workers: settings.workers,
-        connections: remote::CONNECTIONS,
+        connections: base_store::CONNECTIONS,
         interrupt: run.interrupt.flag(),
         progress,
     }
 }
 
 /// Returns the failure of a transfer: a signal's, if one came.
-pub(crate) fn failed(run: &Invocation, error: fleet::Error) -> Failure {
+pub(crate) fn failed(run: &Invocation, error: base_transfer::Error) -> Failure {
     match run.interrupt.check() {
         Err(failure) => failure,
         Ok(()) => error.into(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    fleet::{Context, Error, pull},
+    base_transfer::{Context, Error, pull},
     workspace::base::Bases,
 };
 use format::ObjectId;
@@ -63,9 +63,10 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
         Err(flaw) => flaw.to_string(),
     };
-    match request.json {
-        true => print_json(&json!({"commit": commit.to_string(), "flaw": flaw})),
-        false => console::out(flaw),
+    if request.json {
+        print_json(&json!({"commit": commit.to_string(), "flaw": flaw}))
+    } else {
+        console::out(flaw)
     }
     Ok(1)
 }
@@ -80,7 +81,7 @@ fn read(
     let room = Room::new(site)?;
     let repo = room.repository(site)?;
     let bases = Bases::at(&room.dir.join("bases"));
-    let signers = Signers::configured(run, &site.repo)?;
+    let signers = Signers::configured(&site.repo)?;
     let verify = |manifest: &[u8], signature: Option<&[u8]>| match &signers {
         Some(signers) => signers.check(manifest, signature),
         None => Ok(()),

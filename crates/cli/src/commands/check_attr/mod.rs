@@ -15,19 +15,20 @@ use format::{
 use repo::{
     Repository,
     attributes::{Attributes, Source, Value},
+    keys,
 };
 use sys::{FileType, UserPath};
 
 use crate::{
     commands::{
         names::Names,
-        obstacles::{ANSWERING, LOOKING, no_attributes_in_pathspecs},
+        obstacles::{ANSWERING, LOOKING, NO_ATTRIBUTES_IN_PATHSPECS},
         reason::Reason,
-        record::{Candidate, Command, Group},
+        record::{Candidate, Command, Group, LineCheck},
         rules::When,
     },
     session::{
-        apply,
+        index,
         invocation::Invocation,
         settings::{
             Settings,
@@ -78,8 +79,11 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     settings: &[LOOKING],
     variables: &[&[("GIT_ATTR_SOURCE", When::Never)]],
-    line: &[number_of_arguments, no_attributes_in_pathspecs],
-    checks: &[ANSWERING, &[worktree]],
+    line: &[LineCheck::new("a wrong number of arguments", number_of_arguments), NO_ATTRIBUTES_IN_PATHSPECS],
+    checks: &[
+        ANSWERING,
+        &[super::record::Check::new("no worktree, in a repository that is not bare", worktree)],
+    ],
     run,
     ..Command::BASE
 };
@@ -124,9 +128,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if repo.work_tree().is_none() && !repo.is_bare_by_own_config() {
         return Err(Failure::no_worktree());
     }
-    let settings = Settings::read(run, &repo)?.for_lookups();
+    let settings = Settings::read(&repo)?.for_lookups();
     refused::check(&repo, &[Reader::Hooks])?;
-    let index = apply::load_raw(&repo, &settings)?;
+    let index = index::load_raw(&repo, &settings)?;
     let (names, files) = request.split(&rest)?;
     let info = repo.display_common_file("info/attributes");
     if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {
@@ -145,9 +149,10 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         run,
         repo: &repo,
         settings: &settings,
-        git_dir: match run.cwd == repo.git_dir() {
-            true => text!(repo.git_dir().as_os_str().as_bytes(), "/."),
-            false => repo.git_dir().as_os_str().as_bytes().into(),
+        git_dir: if run.cwd == repo.git_dir() {
+            text!(repo.git_dir().as_os_str().as_bytes(), "/.")
+        } else {
+            repo.git_dir().as_os_str().as_bytes().into()
         },
         index: &index,
         full: None,
@@ -158,9 +163,10 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         attributes,
         listing: Listing::default(),
     };
-    let done = match request.stdin {
-        true => check.all_of_stdin(),
-        false => files.iter().try_for_each(|file| check.path(file.as_bstr())),
+    let done = if request.stdin {
+        check.all_of_stdin()
+    } else {
+        files.iter().try_for_each(|file| check.path(file.as_bstr()))
     };
     // The results before an error are printed.
     let written = check.listing.write(OUTPUT);
@@ -203,7 +209,7 @@ impl Request {
                 .ok_or_else(|| Failure::fatal("bad --attr-source or GIT_ATTR_SOURCE"))
                 .map(Some)?,
             // A setting that does not resolve counts as unset.
-            (None, None) => repo.config_str("attr.tree").and_then(|name| resolve(name.as_bstr())),
+            (None, None) => repo.config_str(&keys::attr::TREE).and_then(|name| resolve(name.as_bstr())),
         };
         Ok(named.map(|oid| repo.tree_of(oid).unwrap_or(oid)))
     }

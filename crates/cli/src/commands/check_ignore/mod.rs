@@ -16,12 +16,12 @@ use repo::Repository;
 use crate::{
     commands::{
         names::Names,
-        obstacles::{ANSWERING, LOOKING, no_attributes_in_pathspecs},
+        obstacles::{ANSWERING, LOOKING, NO_ATTRIBUTES_IN_PATHSPECS},
         paths,
         record::{Command, Group},
     },
     session::{
-        apply,
+        index,
         invocation::Invocation,
         settings::{
             Settings,
@@ -67,7 +67,7 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Scripts,
     syntax: &TABLE,
     settings: &[LOOKING],
-    line: &[no_attributes_in_pathspecs],
+    line: &[NO_ATTRIBUTES_IN_PATHSPECS],
     checks: &[ANSWERING],
     run,
     ..Command::BASE
@@ -92,21 +92,20 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let settings = Settings::read(run, &repo)?.for_lookups();
+    let settings = Settings::read(&repo)?.for_lookups();
     refused::check(&repo, &[Reader::Hooks])?;
     request.validate(&rest)?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let index = match request.no_index {
-        true => Index::empty(repo.hash()),
-        false => {
-            let mut index = apply::load_raw(&repo, &settings)?;
-            // Git expands the index here, independent of the patterns.
-            if index.sparse {
-                sparse_index::report_expansion(&repo, &settings, &index, ExpansionHint::Print)?;
-                sparse_index::expand(&repo, &mut index)?;
-            }
-            index
+    let index = if request.no_index {
+        Index::empty(repo.hash())
+    } else {
+        let mut index = index::load_raw(&repo, &settings)?;
+        // Git expands the index here, independent of the patterns.
+        if index.sparse {
+            sparse_index::report_expansion(&repo, &settings, &index, ExpansionHint::Print)?;
+            sparse_index::expand(&repo, &mut index)?;
         }
+        index
     };
     let mut sources = Sources::default();
     let info = repo.display_common_file("info/exclude");
@@ -128,10 +127,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         ignored: false,
     };
     check.warn();
-    let done = match request.stdin {
-        true => check.all_of_stdin(),
-        false => check.paths(&rest),
-    };
+    let done = if request.stdin { check.all_of_stdin() } else { check.paths(&rest) };
     // The results before an error are printed.
     let written = check.listing.write(OUTPUT);
     done.and(written)?;
@@ -253,9 +249,10 @@ impl Check<'_> {
         self.ignored |= found.is_some();
         if !self.request.quiet && (found.is_some() || self.request.non_matching) {
             let buffer = self.listing.buffer();
-            match self.request.nul {
-                true => record(buffer, self.request.verbose, found, original),
-                false => line(buffer, self.request.verbose, found, original, self.quote_path),
+            if self.request.nul {
+                record(buffer, self.request.verbose, found, original)
+            } else {
+                line(buffer, self.request.verbose, found, original, self.quote_path)
             }
             self.listing.flush_if_full()?;
         }

@@ -14,21 +14,21 @@ mod rules;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
-use repo::{Guess, Repository};
+use repo::{Guess, Repository, keys};
 
 use self::options::{CHECKOUT, RESTORE, SWITCH};
 use self::request::{NewBranch, NewBranchKind, Request, Source, Variant, describe_source};
-pub(crate) use self::rules::{already_exists, new_branch_ref};
 use crate::{
     commands::{
         obstacles::{
-            GENERAL, RECURSING, WRITING, attributes_of_pathspecs, no_attributes_in_pathspecs,
-            recursion_is_boolean,
+            ATTRIBUTES_OF_PATHSPECS, GENERAL, NO_ATTRIBUTES_IN_PATHSPECS, RECURSING, RECURSION_IS_BOOLEAN,
+            WRITING,
         },
         paths,
         record::{Command, Group, Revisions, Traits},
     },
     session::{
+        Session,
         invocation::Invocation,
         settings::{
             Settings,
@@ -39,6 +39,7 @@ use crate::{
         args::{Set, Table},
         console::{self, text},
         failure::Failure,
+        notice,
     },
 };
 
@@ -56,8 +57,8 @@ pub(super) const COMMAND: Command = Command {
     revisions: Revisions::Leading,
     traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL],
-    line: &[recursion_is_boolean, obstacles::conflicts, attributes_of_pathspecs],
-    checks: &[WRITING, RECURSING, &[obstacles::merge]],
+    line: &[RECURSION_IS_BOOLEAN, obstacles::CONFLICTS, ATTRIBUTES_OF_PATHSPECS],
+    checks: &[WRITING, RECURSING, &[obstacles::MERGE]],
     run: |invocation, args| run(invocation, args, Variant::Checkout, &CHECKOUT),
     ..Command::BASE
 };
@@ -72,7 +73,7 @@ pub(super) const SWITCH_COMMAND: Command = Command {
             `--dry-run`, which Git does not have, prints the plan and changes nothing. `-m` works if nothing \
             needs to be merged.",
     syntax: &SWITCH,
-    line: &[recursion_is_boolean, obstacles::conflicts, no_attributes_in_pathspecs],
+    line: &[RECURSION_IS_BOOLEAN, obstacles::CONFLICTS, NO_ATTRIBUTES_IN_PATHSPECS],
     run: |invocation, args| run(invocation, args, Variant::Switch, &SWITCH),
     ..COMMAND
 };
@@ -104,7 +105,7 @@ fn run(
     if !run.cwd.starts_with(top) {
         sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
     }
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     refused::check(&repo, &[Reader::Checkout, Reader::Submodules, Reader::Refs, Reader::Hooks])?;
     let mut request = Request::new(variant);
     request.plain_new_branch =
@@ -148,7 +149,7 @@ impl Request {
             source = self.take_source(run, repo, settings, &mut rest)?;
         }
         if source.is_some() {
-            console::print_object_store_errors(repo);
+            notice::print_object_store_errors(repo);
         }
         // For `checkout`, a `--` that ended the options is not needed any more.
         if self.variant == Variant::Checkout && rest.first().is_some_and(|arg| arg == "--") {
@@ -166,14 +167,14 @@ impl Request {
                 index: self.variant == Variant::Checkout || staged,
                 worktree: self.variant == Variant::Checkout || worktree,
             };
-            return restore::run(run, repo, settings, &self, source.as_ref(), &specs, targets);
+            return restore::run(run, repo, settings, &self, source.as_ref(), specs, targets);
         }
         if self.variant == Variant::Restore {
             return Err(Failure::fatal("you must specify path(s) to restore"));
         }
-        self.check_switch(repo, settings, source.as_ref())?;
+        self.check_switch(Session { invocation: run, repository: repo, settings }, source.as_ref())?;
         if source.is_none() {
-            console::print_object_store_errors(repo);
+            notice::print_object_store_errors(repo);
         }
         branch::run(run, repo, settings, self, source)
     }
@@ -234,10 +235,8 @@ impl Request {
                     !takes_paths || (rest.len() == 1 && !is_explicit) || (rest.len() == 2 && is_explicit);
                 let wild = !is_explicit && arg.iter().any(|&byte| format::wildmatch::is_special(byte));
                 let guess = self.guesses(repo)? && alone && !wild;
-                let guessed = match guess {
-                    true => self.guess_remote(run, repo, arg.as_bstr(), is_explicit)?,
-                    false => None,
-                };
+                let guessed =
+                    if guess { self.guess_remote(run, repo, arg.as_bstr(), is_explicit)? } else { None };
                 match guessed {
                     Some((tracking, oid)) => {
                         self.new_branch = Some(NewBranch { name: arg, kind: NewBranchKind::Create });
@@ -265,7 +264,7 @@ impl Request {
     }
 
     fn guesses(&self, repo: &Repository) -> Result<bool, Failure> {
-        let configured = repo.config_bool("checkout.guess")?.unwrap_or(true);
+        let configured = repo.config(&keys::checkout::GUESS)?;
         Ok(self.guess.unwrap_or(configured) && self.track.is_none() && self.new_branch.is_none())
     }
 
@@ -288,7 +287,7 @@ impl Request {
             Guess::Unique { tracking, oid, .. } => Ok(Some((tracking, oid))),
             Guess::None => Ok(None),
             Guess::Ambiguous { matches: number } => {
-                if repo.config_bool("advice.checkoutAmbiguousRemoteBranchName")?.unwrap_or(true) {
+                if repo.config(&keys::advice::CHECKOUT_AMBIGUOUS_REMOTE_BRANCH_NAME)? {
                     let program = run.program.name();
                     let command = if self.variant == Variant::Switch { "switch" } else { "checkout" };
                     console::hint(format!(

@@ -8,14 +8,24 @@ use crate::{
         checkout::branch,
         obstacles::{partial, submodules},
         reason::Reason,
-        record::Candidate,
+        record::{Candidate, Check, LineCheck},
     },
     term::args::{Given, Survey},
 };
 
+/// Checks the options for conflicts.
+pub(super) const CONFLICTS: LineCheck = LineCheck::new(
+    "`-m` and `--conflict` with paths, without a branch, or beside options that go without a merge; an \
+     unknown style of conflicts; a side of conflicts beside `--ignore-unmerged`",
+    conflicts,
+);
+
+/// Checks a switch with `-m`.
+pub(super) const MERGE: Check = Check::new("`-m` and `--conflict` where something must be merged", merge);
+
 /// Forms of `--merge`, `--conflict`, `--ours` and `--theirs` that are not native. sapwood serves a
 /// switch to one named branch or commit, and a checkout of one side.
-pub(super) fn conflicts(survey: &Survey, _: &[BString]) -> Option<Reason> {
+fn conflicts(survey: &Survey, _: &[BString]) -> Option<Reason> {
     const BESIDE_MERGE: &[&str] = &[
         "-b",
         "-B",
@@ -60,7 +70,7 @@ fn merged_with(survey: &Survey) -> Option<&BStr> {
 
 /// Returns no reason if `-m` has nothing to merge, which is a plain switch. The switch is planned
 /// in a repository opened for that alone, so that the command prints its warnings once.
-pub(super) fn merge(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn merge(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(name) = candidate.survey.and_then(merged_with) else { return Vec::new() };
     // Planning may fetch objects, and nothing may be fetched before the decision.
     let partial = partial(candidate.repo());

@@ -2,7 +2,11 @@
 
 use crate::{
     commands::pathspec_file::PathspecFile,
-    session::{revisions::warn_ambiguous, settings::Settings},
+    session::{
+        invocation::{Invocation, Program},
+        revisions::warn_ambiguous,
+        settings::Settings,
+    },
     term::{
         args::Value,
         console::{self, text},
@@ -11,12 +15,11 @@ use crate::{
     },
 };
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{
-    checkout::ConflictSide,
-    switch::{names, tracking::Track},
-};
+use engine::checkout::ConflictSide;
 use format::ObjectId;
-use repo::{Repository, convert::Metadata};
+use repo::Repository;
+use sapwood::switch::{self, Discard, Rules, Track};
+pub(crate) use sapwood::switch::{NewBranch, NewBranchKind, Source};
 
 /// One of the three commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,40 +77,6 @@ pub(crate) struct Request {
     pub(crate) count_paths: bool,
 }
 
-/// A branch to create.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NewBranch {
-    /// The name as given.
-    pub(crate) name: BString,
-    pub(crate) kind: NewBranchKind,
-}
-
-/// How to create a branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NewBranchKind {
-    /// The branch must not exist.
-    Create,
-    /// The branch may exist.
-    Reset,
-    /// The branch gets no commit.
-    Orphan,
-}
-
-/// The object that an argument names.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    /// The name as given, with `-` and `@{-N}` replaced by their branch.
-    pub(crate) name: BString,
-    /// Full name, if it is a local branch.
-    pub(crate) branch: Option<BString>,
-    /// The commit; `None` if it is a tree.
-    pub(crate) commit: Option<ObjectId>,
-    /// Its tree.
-    pub(crate) tree: ObjectId,
-    /// The source of the files, for long-running filters.
-    pub(crate) metadata: Metadata,
-}
-
 /// `--track`
 pub(crate) fn track(value: Value) -> Result<Track, Failure> {
     match value.text.as_ref().map(|mode| mode.as_bytes()) {
@@ -141,27 +110,9 @@ pub(super) fn describe_source(
     Ok(source)
 }
 
-/// Describes `name`, which resolves to `oid`.
+/// See [`Source::describe`].
 pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<Source, Failure> {
-    let given = if name == "@" { BStr::new("HEAD") } else { name };
-    // A tag takes precedence over a branch of the same name here, although the branch is checked
-    // out.
-    let (reference, object) = match names::expand(repo, given)?.into_iter().next() {
-        Some((full, target)) => (Some(full), target),
-        None => (None, oid),
-    };
-    let name = names::local_branch(repo, given)?;
-    let full = text!(names::BRANCHES, name);
-    let branch = match names::is_ref_name(full.as_bstr()) {
-        true => repo.find_ref(full.as_bstr())?.map(|tip| (full, tip)),
-        false => None,
-    };
-    let oid = branch.as_ref().map_or(oid, |(_, tip)| *tip);
-    let no_tree = |error| Failure::of_name(error, Failure::fatal(format!("unable to read tree ({oid})")));
-    let commit = repo.peel_to_commit(oid).map_err(no_tree)?;
-    let tree = repo.tree_of(commit.unwrap_or(oid)).map_err(no_tree)?;
-    let metadata = Metadata { reference, treeish: Some(commit.unwrap_or(object)) };
-    Ok(Source { name, branch: branch.map(|(full, _)| full), commit, tree, metadata })
+    Ok(Source::describe(repo, name, oid)?)
 }
 
 impl Request {
@@ -229,11 +180,6 @@ impl Request {
         if self.variant == Variant::Switch { 'c' } else { 'b' }
     }
 
-    /// Returns true if only HEAD changes: `switch -c x`, `checkout -b x`.
-    pub(crate) fn only_makes_a_branch(&self) -> bool {
-        self.variant == Variant::Switch || self.plain_new_branch
-    }
-
     /// `-m`, or a `--conflict` that implies it: merge changes that would be refused.
     pub(crate) fn merges(&self) -> bool {
         self.merge.unwrap_or(self.conflict)
@@ -242,5 +188,34 @@ impl Request {
     /// Returns true if progress is shown.
     pub(crate) fn shows_progress(&self) -> bool {
         self.progress.unwrap_or_else(|| !self.quiet && progress::has_terminal())
+    }
+
+    /// Returns the request for a switch.
+    pub(crate) fn switch(&self, run: &Invocation, repo: &Repository) -> switch::Request {
+        switch::Request {
+            target: None,
+            rules: if self.variant == Variant::Switch { Rules::Switch } else { Rules::Checkout },
+            new_branch: self.new_branch.clone(),
+            track: self.track,
+            reflog: self.reflog,
+            detach: self.detach,
+            discard: match (self.discard, self.force) {
+                (true, true) => Discard::ChangesAndUntracked,
+                (true, false) => Discard::Changes,
+                (false, _) => Discard::Nothing,
+            },
+            merge: self.merges(),
+            protect_ignored: !self.overwrite_ignore,
+            ignore_other_worktrees: self.ignore_other_worktrees,
+            only_head: self.plain_new_branch,
+            resumable: run.program == Program::Sapwood,
+            recurse_submodules: self.recurse,
+            keep: run.original_cwd(repo),
+            reflog_action: run.variable("GIT_REFLOG_ACTION").map(BString::from),
+            list_changes: !self.quiet,
+            // With `-q`, sapwood examines only the files that it will change; Git examines all.
+            refresh: run.program == Program::Git,
+            progress: self.shows_progress(),
+        }
     }
 }

@@ -1,18 +1,16 @@
 //! Rules for combinations of arguments and options, and for refs. Nothing is changed. Each
 //! violation returns Git's message for it.
 
-use bstr::{BStr, BString, ByteSlice as _};
-use engine::{pathspec::Pathspecs, switch::names};
+use bstr::BString;
+use engine::pathspec::Pathspecs;
 use repo::Repository;
+use sapwood::switch;
 
-use super::request::{NewBranchKind, Request, Source, Variant};
+use super::request::{Request, Source, Variant};
 use crate::{
     commands::paths,
-    session::{invocation::Invocation, settings::Settings},
-    term::{
-        console::{self, text},
-        failure::Failure,
-    },
+    session::{Session, invocation::Invocation},
+    term::{console::text, failure::Failure},
 };
 
 impl Request {
@@ -47,12 +45,8 @@ impl Request {
     }
 
     pub(super) fn check_new_branch(&self, repo: &Repository) -> Result<(), Failure> {
-        let Some(branch) = &self.new_branch else { return Ok(()) };
-        let full = new_branch_ref(repo, branch.name.as_bstr())?;
-        if branch.kind != NewBranchKind::Reset && repo.find_ref(full.as_bstr())?.is_some() {
-            return Err(already_exists(full.as_bstr()));
-        }
-        Ok(())
+        let new = self.new_branch.as_ref();
+        Ok(new.map_or(Ok(()), |branch| switch::check_new_branch(repo, branch))?)
     }
 
     /// Checks that at most one option determines how to resolve unmerged paths.
@@ -118,21 +112,18 @@ impl Request {
         Ok(())
     }
 
-    pub(super) fn check_switch(
-        &self,
-        repo: &Repository,
-        settings: &Settings,
-        source: Option<&Source>,
-    ) -> Result<(), Failure> {
+    pub(super) fn check_switch(&self, session: Session<'_>, source: Option<&Source>) -> Result<(), Failure> {
+        let repo = session.repository;
         let clash = |one: &str, other: &str| Failure::fatal(format!("'{one}' cannot be used with '{other}'"));
         if self.overlay.is_some() {
             return Err(Failure::fatal("'--[no]-overlay' cannot be used with switching branches"));
         }
         let nothing = source.is_none() && self.new_branch.is_none() && !self.detach;
         if self.side.is_some() {
-            let why = match nothing {
-                true => "needs the paths to check out",
-                false => "cannot be used with switching branches",
+            let why = if nothing {
+                "needs the paths to check out"
+            } else {
+                "cannot be used with switching branches"
             };
             return Err(Failure::fatal(format!("'--ours/--theirs' {why}")));
         }
@@ -142,81 +133,10 @@ impl Request {
         if self.discard && self.merges() {
             return Err(clash("--discard-changes", "--merge"));
         }
-        if self.detach && self.new_branch.is_some() {
-            return Err(clash("--detach", "-b/-B/--orphan"));
+        switch::check(session.context(session.invocation), &self.switch(session.invocation, repo), source)?;
+        if source.is_none() && self.merges() {
+            return Err(Failure::unsupported("option '--merge' without a branch to switch to"));
         }
-        let orphan = self.new_branch.as_ref().is_some_and(|new| new.kind == NewBranchKind::Orphan);
-        if orphan && self.track.is_some() {
-            return Err(clash("--orphan", "-t"));
-        }
-        if orphan && self.variant == Variant::Switch && source.is_some() {
-            return Err(Failure::fatal("'--orphan' cannot take <start-point>"));
-        }
-        if self.detach && self.track.is_some() {
-            return Err(clash("--detach", "-t"));
-        }
-        if let Some(source) = source.filter(|source| source.commit.is_none()) {
-            return Err(Failure::Fatal(text!("Cannot switch branch to a non-commit '", source.name, "'")));
-        }
-        if nothing && (self.variant == Variant::Switch || self.plain_new_branch) {
-            return Err(Failure::fatal("missing branch or commit argument"));
-        }
-        match source {
-            Some(source)
-                if self.variant == Variant::Switch
-                    && !self.detach
-                    && self.new_branch.is_none()
-                    && source.branch.is_none() =>
-            {
-                Err(a_branch_is_expected(repo, settings, source)?)
-            }
-            None if self.merges() => {
-                Err(Failure::unsupported("option '--merge' without a branch to switch to"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
-}
-
-/// Returns the full name of the branch to create, which may exist.
-pub(crate) fn new_branch_ref(repo: &Repository, word: &BStr) -> Result<BString, Failure> {
-    if let Some(full) = names::branch_ref(repo, word)? {
-        return Ok(full);
-    }
-    console::report("fatal", text!("'", word, "' is not a valid branch name"));
-    let advice = repo.config_bool("advice.refSyntax")?;
-    if advice.unwrap_or(true) {
-        console::hint("See 'git help check-ref-format'");
-        if advice.is_none() {
-            console::hint("Disable this message with \"git config set advice.refSyntax false\"");
-        }
-    }
-    Err(Failure::Reported(128))
-}
-
-/// Returns the failure for a new branch `full` that exists.
-pub(crate) fn already_exists(full: &BStr) -> Failure {
-    let short = full.strip_prefix(names::BRANCHES).unwrap_or(full);
-    Failure::Fatal(text!("a branch named '", short, "' already exists"))
-}
-
-fn a_branch_is_expected(repo: &Repository, settings: &Settings, source: &Source) -> Result<Failure, Failure> {
-    let refs = names::expand(repo, source.name.as_bstr())?;
-    let what = match &refs[..] {
-        [(full, _)] => {
-            if let Some(tag) = full.strip_prefix(b"refs/tags/") {
-                text!("tag '", tag, "'")
-            } else if let Some(branch) = full.strip_prefix(b"refs/remotes/") {
-                text!("remote branch '", branch, "'")
-            } else {
-                text!("'", full, "'")
-            }
-        }
-        _ => text!("commit '", source.name, "'"),
-    };
-    console::report("fatal", text!("a branch is expected, got ", what));
-    if settings.advises(repo, "suggestDetachingHead")? {
-        console::hint("If you want to detach HEAD at the commit, try again with the --detach option.");
-    }
-    Ok(Failure::Reported(128))
 }

@@ -14,22 +14,22 @@ use engine::{
     checkout::{
         Attributes, EntryOptions, EntryPlan, Force, Operation, StepError, Temporaries, Verdict, plan_entries,
     },
-    guard::Guard,
+    files::whole,
     pathspec,
 };
 use format::index::{Flags, Index, Stage};
-use repo::{Repository, convert::Delays};
+use repo::{Repository, convert::Delays, keys};
 use sys::{UserPath, by_path};
 
 use crate::{
     commands::{
-        obstacles::{GENERAL, WRITING, no_attributes_in_pathspecs},
+        obstacles::{GENERAL, NO_ATTRIBUTES_IN_PATHSPECS, WRITING},
         record::{Command, Group},
         rules::When,
     },
     session::{
         Session,
-        apply::{Done, Recorded, Start, Transaction},
+        index::{Done, IndexTransaction, Recorded, Start},
         input::Input,
         invocation::Invocation,
         settings::Settings,
@@ -42,7 +42,8 @@ use crate::{
             Opt, Set, Table,
         },
         console::{self, text},
-        failure::Failure,
+        failure::{Failure, refused_with},
+        notice,
     },
 };
 
@@ -151,8 +152,8 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Scripts,
     syntax: &TABLE,
     // Git does not let a filter delay files here.
-    settings: &[GENERAL, &[("filter.*.process", When::Not(&[""]))]],
-    line: &[no_attributes_in_pathspecs],
+    settings: &[GENERAL, &[(keys::filter::PROCESS.name(), When::Not(&[""]))]],
+    line: &[NO_ATTRIBUTES_IN_PATHSPECS],
     checks: &[WRITING],
     run,
     ..Command::BASE
@@ -162,7 +163,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let parsed = TABLE.parse(args)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let mut request = Request::default();
     let rest = parsed.store(&mut request)?;
@@ -171,15 +172,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal("options '--stage=all' and '--no-temp' cannot be used together"));
     }
     let noted = request.index && request.prefix.is_empty() && !temp;
-    let mut transaction = match noted {
-        true => Transaction::start(
-            Session { invocation: run, repository: &repo, settings: &settings },
-            Start::Sparse { dry_run: false },
-        )?,
-        false => Transaction::start(
-            Session { invocation: run, repository: &repo, settings: &settings },
-            Start::Reading,
-        )?,
+    let mut transaction = if noted {
+        Session { invocation: run, repository: &repo, settings: &settings }
+            .start(Start::Sparse { dry_run: false })?
+    } else {
+        Session { invocation: run, repository: &repo, settings: &settings }.start(Start::Reading)?
     };
     transaction.policy.attributes = Attributes::OfWorktree;
     transaction.policy.delays = Delays::Refused;
@@ -187,11 +184,12 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         sparse_index::expand(&repo, &mut transaction.index)?;
     }
     let asked = request.asked(run, &repo, top, &mut transaction, rest)?;
-    console::print_object_store_errors(&repo);
-    let code = match temp {
-        true => temporary(&request, &repo, &settings, top, &transaction.index, asked)?,
-        false => Checkout { request: &request, repo: &repo, top, records_stat: noted }
-            .check_out(&mut transaction, asked)?,
+    notice::print_object_store_errors(&repo);
+    let code = if temp {
+        temporary(&request, &repo, &settings, top, &transaction.index, asked)?
+    } else {
+        Checkout { request: &request, repo: &repo, top, records_stat: noted }
+            .check_out(&mut transaction, asked)?
     };
     if code == 0 {
         transaction.finish(Recorded::Yes)?;
@@ -216,7 +214,7 @@ impl Request {
         run: &Invocation,
         repo: &Repository,
         top: &Path,
-        transaction: &mut Transaction<'_>,
+        transaction: &mut IndexTransaction<'_>,
         args: Vec<BString>,
     ) -> Result<Vec<RequestedPath>, Failure> {
         let mixed = |what: &str| RequestedPath::Fatal(text!("git checkout-index: don't mix ", what));
@@ -368,15 +366,20 @@ struct Checkout<'a> {
 
 impl Checkout<'_> {
     /// Writes files. Returns the exit code.
-    fn check_out(&self, transaction: &mut Transaction<'_>, asked: Vec<RequestedPath>) -> Result<u8, Failure> {
+    fn check_out(
+        &self,
+        transaction: &mut IndexTransaction<'_>,
+        asked: Vec<RequestedPath>,
+    ) -> Result<u8, Failure> {
         let request = self.request;
         let (place, lead) = self.place();
         let shown_place = place;
         let place = self.below(place)?;
-        let elsewhere = match shown_place.is_empty() {
-            true => None,
+        let elsewhere = if shown_place.is_empty() {
+            None
+        } else {
             // If the directory cannot be opened, it has to be created.
-            false => sys::Dir::open(&place).ok(),
+            sys::Dir::open(&place).ok()
         };
         let missing = !shown_place.is_empty() && elsewhere.is_none();
         let chosen: Vec<usize> = asked.iter().flat_map(RequestedPath::entries).copied().collect();
@@ -399,7 +402,7 @@ impl Checkout<'_> {
         };
         let index = std::mem::replace(&mut transaction.index, Index::empty(self.repo.hash()));
         let planned = plan_entries(self.repo, transaction.worktree(), index, &chosen, &options)
-            .map_err(|error| transaction.explain(error.into(), Operation::Plumbing, 1))?;
+            .map_err(|error| refused_with(1)(transaction.explain(error.into(), Operation::Plumbing)))?;
         let EntryPlan { plan, verdicts } = planned;
         let reported = self.report(&plan.index, asked, &verdicts);
         if !request.prefix.is_empty() {
@@ -471,14 +474,10 @@ impl Checkout<'_> {
             if matches!(by_path::stat_followed(&path), Ok(Some(stat)) if is_directory(&stat)) {
                 continue;
             }
-            let made = match by_path::create_dir(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && self.request.force => {
-                    Guard::of(self.repo, &path)?;
-                    by_path::remove_file(&path).and_then(|()| by_path::create_dir(&path))
-                }
-                made => made,
-            };
-            made.map_err(|error| self.no_directory(shown, &error))?;
+            whole::create_dir(self.repo, &path, self.request.force).map_err(|error| match error {
+                whole::DirError::Guard(error) => error.into(),
+                whole::DirError::Io(error) => self.no_directory(shown, &error),
+            })?;
         }
         Ok(())
     }
@@ -527,12 +526,13 @@ fn temporary(
         for &at in &entries {
             let entry = &index.entries()[at];
             let path = index.path(entry);
-            let written = match entry.mode.is_gitlink() {
-                true => Err(text!("cannot create temporary submodule ", path)),
-                false => temporaries.write(path, entry).map_err(|error| match error {
+            let written = if entry.mode.is_gitlink() {
+                Err(text!("cannot create temporary submodule ", path))
+            } else {
+                temporaries.write(path, entry).map_err(|error| match error {
                     StepError::Io { .. } => error.message(".merge_file_XXXXXX".into()).into(),
                     error => error.message(path).into(),
-                }),
+                })
             };
             for message in temporaries.take_messages() {
                 console::eprint_raw(format!("{message}\n").as_bytes());
@@ -557,9 +557,10 @@ fn temporary(
             StageSelection::One(stage) => names[stage as usize].take().unwrap_or_default(),
         };
         let path = relative(index.path_at(at), repo.prefix());
-        match request.nul {
-            true => console::out_raw(&text!(shown, "\t", path, "\0")),
-            false => console::out(text!(shown, "\t", format::quote(path.as_bstr(), settings.quote_path))),
+        if request.nul {
+            console::out_raw(&text!(shown, "\t", path, "\0"))
+        } else {
+            console::out(text!(shown, "\t", format::quote(path.as_bstr(), settings.quote_path)))
         }
     }
     Ok(code)

@@ -1,33 +1,29 @@
 //! `sapwood clean`: removes untracked files.
 //!
-//! Order: arguments; the walk; the removal, then a line for each path. Tracked files are never
-//! touched. No lock is taken.
+//! Order: arguments; the search and the removal ([`sapwood::clean`]), then a line for each path. No
+//! lock is taken.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{
-    checkout::Workers,
-    clean::{self, Act, Event, Repositories},
-    crew::Meter,
-    pathspec::Pathspecs,
-    untracked::{self, Excludes, Ignored, Nested},
-};
-use repo::Repository;
+use engine::pathspec::Pathspecs;
+use repo::{Repository, keys};
+use sapwood::clean::{self, Event, Ignored, Repositories};
 
 use crate::{
     commands::{
-        obstacles::{ANSWERING, LOOKING, attributes_of_pathspecs},
+        obstacles::{ANSWERING, ATTRIBUTES_OF_PATHSPECS, LOOKING},
         paths,
         record::{Command, Group},
     },
     session::{
-        apply,
+        Session,
+        events::Terminal,
+        index,
         invocation::Invocation,
         settings::{
             Settings,
             refused::{self, Reader},
         },
         sparse_index::ExpansionHint,
-        trace,
     },
     term::{
         args::{
@@ -37,7 +33,7 @@ use crate::{
         },
         console::{self, text},
         failure::Failure,
-        progress::{self, Progress, Watch},
+        progress,
         text::relative::relative,
     },
 };
@@ -94,7 +90,7 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Changes,
     syntax: &TABLE,
     settings: &[LOOKING],
-    line: &[attributes_of_pathspecs],
+    line: &[ATTRIBUTES_OF_PATHSPECS],
     checks: &[ANSWERING],
     run,
     ..Command::BASE
@@ -109,7 +105,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let requires_force = repo.config_bool("clean.requireForce")?.unwrap_or(true);
+    let requires_force = repo.config(&keys::clean::REQUIRE_FORCE)?;
     if requires_force && request.force == 0 && !request.dry_run {
         return Err(Failure::fatal("clean.requireForce is true and -f not given: refusing to clean"));
     }
@@ -118,77 +114,46 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     // Paths that the user names are removed, even directories.
     request.directories |= !rest.is_empty();
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     refused::check(&repo, &[Reader::Columns, Reader::Clean, Reader::Hooks])?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let index = apply::load_compact(&repo, &settings, &worktree, ExpansionHint::Print)?;
+    let index = index::load_compact(&repo, &settings, &worktree, ExpansionHint::Print)?;
     let specs = paths::parse_or_here(run, &repo, &rest)?;
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let terminal = Terminal::new(run);
     let shows = progress::has_terminal() && !request.quiet;
-    let watch = |title| Watch::start(Progress::new(title, shows, settings.progress_delay), 0);
-    let walking = watch("Reading directories");
-    let meter = walking.meter();
-    let doomed = find(run, &repo, &request, &worktree, &index, &specs, meter)?;
-    run.interrupt.check()?;
-    walking.finish();
-    let removing = watch("Removing files");
-    let cwd = run.original_cwd(&repo);
-    let options = clean::Options {
-        act: if request.dry_run { Act::DryRun } else { Act::Remove },
-        repositories: if request.force > 1 { Repositories::Remove } else { Repositories::Keep },
-        cwd: cwd.as_ref().map(|cwd| cwd.as_bstr()),
-        workers: Workers::Auto,
-        interrupt: run.interrupt.flag(),
-        meter: removing.meter(),
+    let terminal = if shows { terminal.with_progress(settings.progress_delay) } else { terminal };
+    let context = session.context(&terminal);
+    let found = clean::find(context, &worktree, &index, wanted(&request, specs, run.original_cwd(&repo)))?;
+    let report = if request.dry_run {
+        found.preview(context, &worktree)?
+    } else {
+        found.remove(context, &worktree)?
     };
-    let outcomes = clean::remove(&repo, root, &worktree, &doomed, &options)
-        .map_err(|error| Failure::fatal(error.to_string()))?;
-    removing.finish();
-    let mut code = 0;
-    for (path, outcome) in doomed.iter().zip(&outcomes) {
-        code |= u8::from(outcome.failed);
+    for (path, outcome) in &report.paths {
         outcome
             .events
             .iter()
             .for_each(|event| report_event(&repo, &settings, &request, path.as_bstr(), event));
     }
     run.interrupt.check()?;
-    Ok(code)
+    Ok(u8::from(report.is_incomplete()))
 }
 
-/// Finds the paths to remove.
-fn find(
-    run: &Invocation,
-    repo: &Repository,
-    request: &Request,
-    worktree: &sys::Dir,
-    index: &format::index::Index,
-    specs: &Pathspecs,
-    meter: Option<&Meter>,
-) -> Result<Vec<BString>, Failure> {
-    let excludes = match request.ignored_too {
-        true => Excludes::only(repo, &request.excludes)?,
-        false => Excludes::standard(repo, &request.excludes)?,
-    };
-    let options = untracked::Options {
-        directories: untracked::Directories::Whole,
-        ignored: match (request.only_ignored, request.directories, request.ignored_too) {
-            (true, _, _) => Ignored::Only,
-            (false, false, _) => Ignored::Left,
-            (false, true, true) => Ignored::TooWithContents,
-            (false, true, false) => Ignored::MatchingWithContents,
+/// Returns the request to the library.
+fn wanted(request: &Request, pathspecs: Pathspecs, keep: Option<BString>) -> clean::Request {
+    clean::Request {
+        pathspecs,
+        directories: request.directories,
+        ignored: match (request.ignored_too, request.only_ignored) {
+            (_, true) => Ignored::Only,
+            (true, false) => Ignored::Too,
+            (false, false) => Ignored::Kept,
         },
-        nested: if request.force > 1 { Nested::AsOne } else { Nested::Skipped },
-        workers: Workers::Auto,
-    };
-    let interrupt = run.interrupt.flag();
-    let found = untracked::walk(repo, worktree, index, specs, &excludes, &options, interrupt, meter)?;
-    trace::walk(1, specs.common_directory(), &found);
-    found.warnings.iter().for_each(|warning| console::warning(warning.message()));
-    let directories = match request.directories {
-        true => clean::Directories::Remove,
-        false => clean::Directories::Keep,
-    };
-    Ok(clean::doomed(found, index, directories, request.only_ignored))
+        excludes: request.excludes.clone(),
+        repositories: if request.force > 1 { Repositories::Remove } else { Repositories::Keep },
+        keep,
+    }
 }
 
 fn report_event(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {

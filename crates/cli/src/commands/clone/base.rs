@@ -11,14 +11,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use base_store::{Address, Remote};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::Force,
-    clone::{Brought, Cloned, Seed, Unseeded, Worktree},
-    fleet::{
+    base_transfer::{
         self,
         records::{self, Read},
     },
+    checkout::Force,
+    clone::{Brought, Cloned, Seed, Unseeded, Worktree},
     workspace::{
         backend::{self, Backend, Visibility},
         base::{Bases, Kind},
@@ -26,7 +27,6 @@ use engine::{
     },
 };
 use format::ObjectId;
-use remote::{Address, Remote};
 use repo::{Repository, StandaloneConfig};
 
 use super::{options::Need, worktree};
@@ -51,13 +51,21 @@ use crate::{
 
 /// The base of a clone.
 pub(super) struct Source<'a> {
-    run: &'a Invocation,
+    pub(super) run: &'a Invocation,
     /// The remotes, in the order in which they are asked.
-    addresses: &'a [(BString, Need)],
-    quiet: bool,
-    progress: bool,
+    pub(super) addresses: &'a [(BString, Need)],
+    /// The settings of the new repository, which hold for its remotes too (`--config`).
+    pub(super) settings: &'a [BString],
     /// The directory that becomes a workspace.
-    workspace: Option<PathBuf>,
+    pub(super) workspace: Option<PathBuf>,
+    /// Progress is shown.
+    pub(super) is_visible: bool,
+    pub(super) search: Search,
+}
+
+/// The state of the search for a base.
+#[derive(Default)]
+pub(super) struct Search {
     chosen: RefCell<Option<Chosen>>,
     /// Messages about remotes that were asked before the chosen one.
     failures: RefCell<Failures>,
@@ -73,41 +81,31 @@ struct Chosen {
     manifest: Read,
 }
 
-impl<'a> Source<'a> {
-    pub(super) fn new(
-        run: &'a Invocation,
-        addresses: &'a [(BString, Need)],
-        workspace: Option<PathBuf>,
-        (quiet, progress): (bool, bool),
-    ) -> Source<'a> {
-        let (chosen, failures, tip, failure) = Default::default();
-        Source { run, addresses, quiet, progress, workspace, chosen, failures, tip, failure }
-    }
-
+impl Source<'_> {
     /// Takes the reason why the base did not come.
     pub(super) fn take_failure(&self) -> Option<Failure> {
-        self.failure.take()
+        self.search.failure.take()
     }
 
     fn keep<T>(&self, result: Result<T, Failure>) -> Result<T, Unseeded> {
         result.map_err(|failure| {
-            self.failure.replace(Some(failure));
+            self.search.failure.replace(Some(failure));
             Unseeded
         })
     }
 
     fn look_up(&self, branch: Option<&BStr>, tip: &ObjectId) -> Result<Option<ObjectId>, Failure> {
         let short = branch.map(|name| name.strip_prefix(b"refs/heads/").unwrap_or(name).as_bstr());
-        let _ = self.tip.set(*tip);
+        let _ = self.search.tip.set(*tip);
         let found = self.first_from(0, |remote| match short {
             Some(name) => records::nearest(remote, name, Some(tip)),
             None => records::manifest(remote, tip),
         });
         let mut failures = Failures::default();
         if let Some(chosen) = found(&mut failures)? {
-            self.failures.replace(failures);
+            self.search.failures.replace(failures);
             let commit = chosen.manifest.manifest.commit;
-            self.chosen.replace(Some(chosen));
+            self.search.chosen.replace(Some(chosen));
             return Ok(Some(commit));
         }
         let what = short.map_or_else(|| tip.to_string().into(), |name| text!("branch '", name, "'"));
@@ -124,7 +122,7 @@ impl<'a> Source<'a> {
     fn first_from<'s>(
         &'s self,
         from: usize,
-        read: impl Fn(&Remote) -> Result<Option<Read>, fleet::Error> + 's,
+        read: impl Fn(&Remote) -> Result<Option<Read>, base_transfer::Error> + 's,
     ) -> impl Fn(&mut Failures) -> Result<Option<Chosen>, Failure> + 's {
         move |failures| {
             for (at, (address, need)) in self.addresses.iter().enumerate().skip(from) {
@@ -144,14 +142,16 @@ impl<'a> Source<'a> {
 
     fn open(&self, address: &BString) -> Result<Remote, Failure> {
         let address = Address::parse(address.as_bstr(), &self.run.cwd)?;
-        let config = StandaloneConfig::load(&self.run.outside())?;
+        let mut options = self.run.outside();
+        options.config = self.settings.iter().chain(&self.run.config).cloned().collect();
+        let config = StandaloneConfig::load(&options)?;
         site::open(self.run, &Config::Outside(&config), address)
     }
 
     /// Brings the base from the chosen remote, or from a later one that has it.
     fn bring_from_any(&self, repo: &Repository, commit: &ObjectId) -> Result<Brought, Failure> {
-        let mut failures = self.failures.take();
-        let mut next = self.chosen.take();
+        let mut failures = self.search.failures.take();
+        let mut next = self.search.chosen.take();
         while let Some(chosen) = next {
             match self.pull(repo, commit, &chosen) {
                 Ok(()) => {
@@ -169,7 +169,7 @@ impl<'a> Source<'a> {
     }
 
     fn pull(&self, repo: &Repository, commit: &ObjectId, chosen: &Chosen) -> Result<(), Failure> {
-        let settings = Settings::read(self.run, repo)?;
+        let settings = Settings::read(repo)?;
         let bases = workspace::context::bases(self.run, repo, None)?;
         let bring = Bring {
             run: self.run,
@@ -180,7 +180,7 @@ impl<'a> Source<'a> {
             sharing: Sharing::InPlace,
             manifest: Some(chosen.manifest.clone()),
             lease: None,
-            is_visible: self.progress && !self.quiet,
+            is_visible: self.is_visible,
         };
         // The base keeps its contents from being removed.
         bring.base(*commit, self.kind(repo, &bases, commit)?).map(drop)
@@ -188,7 +188,7 @@ impl<'a> Source<'a> {
 
     /// A workspace on this very commit will need the kind of its backend. An image is the cheapest.
     fn kind(&self, repo: &Repository, bases: &Bases, commit: &ObjectId) -> Result<Kind, Failure> {
-        let Some(top) = self.workspace.as_ref().filter(|_| self.tip.get() == Some(commit)) else {
+        let Some(top) = self.workspace.as_ref().filter(|_| self.search.tip.get() == Some(commit)) else {
             return Ok(Kind::Image);
         };
         let (upper, programs) = (record::directory(&repo.real_common_dir()), programs(self.run));
@@ -247,7 +247,7 @@ impl Failures {
 }
 
 /// Completes the checkout of a workspace, as in any clone that is resumed.
-fn fill(within: &Invocation, admin: PathBuf, top: &Path, quiet: bool) -> Result<u8, Failure> {
+fn fill(within: &Invocation, admin: PathBuf, top: &Path, verbosity: i32) -> Result<u8, Failure> {
     let inside = within.in_repository(&admin)?;
     let worktree = match inside.open()?.head()? {
         repo::Head::Branch { oid, .. } => Worktree::Branch(oid),
@@ -255,8 +255,8 @@ fn fill(within: &Invocation, admin: PathBuf, top: &Path, quiet: bool) -> Result<
         repo::Head::Unborn { .. } | repo::Head::Unresolvable => Worktree::Nonexistent,
     };
     let mut rest = Cloned::unfilled(admin.clone(), top.to_owned(), worktree);
-    let verbosity = if quiet { -1 } else { 0 };
-    let code = worktree::check_out(&inside, &mut rest, verbosity, &mut false)?;
+    let filled = worktree::fill(&inside, &mut rest, verbosity.min(0));
+    let code = filled.map_err(|unfilled| unfilled.failure)?;
     gc::settle(&admin)?;
     Ok(code)
 }
@@ -267,13 +267,14 @@ pub(super) fn make_workspace(
     run: &Invocation,
     cloned: &Cloned,
     top: &Path,
-    quiet: bool,
+    verbosity: i32,
 ) -> Result<u8, Failure> {
+    let quiet = verbosity < 0;
     let made = run.in_repository(&cloned.git_dir).and_then(|within| {
         if cloned.force == Force::Remnants {
             match gc::recover_at(&within, top)? {
                 Recovered::Workspace => return Ok(0),
-                Recovered::Unfilled(admin) => return fill(&within, admin, top, quiet),
+                Recovered::Unfilled(admin) => return fill(&within, admin, top, verbosity),
                 Recovered::Nothing if !super::is_free(top) => return Err(super::taken(top)),
                 Recovered::Nothing => {}
             }

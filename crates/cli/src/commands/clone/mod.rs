@@ -1,8 +1,9 @@
 //! `sapwood clone`.
 //!
 //! Order: options; source and destination ([`clone::prepare`], which changes nothing); the clone
-//! without its worktree; the worktree, as in `checkout`; the `post-checkout` hook. A failure before
-//! the worktree leaves nothing behind. A later one leaves the clone, and says so.
+//! without its worktree; the worktree, as in `checkout`; the `post-checkout` hook; the end of the
+//! clone, which publishes it. A failure before the worktree leaves nothing behind. A later one
+//! leaves the clone, and says so.
 
 mod base;
 mod errand;
@@ -14,13 +15,16 @@ mod worktree;
 use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice as _};
-use engine::clone::{self, HelperCommand, Kind, Options, Prepared, Seed, Worktree};
+use engine::clone::{self, Caller, Event, Kind, Options, Prepared, Seed, Worktree};
+use sapwood::clone as library;
 
 use self::options::{Request, TABLE};
+use repo::keys;
+
 use crate::{
     commands::{
-        obstacles::{GENERAL, hooks::configured, no_attributes_in_pathspecs, settings},
-        record::{Command, Group, Traits},
+        obstacles::{CONFIGURED_HOOKS, GENERAL, NO_ATTRIBUTES_IN_PATHSPECS, RULES},
+        record::{Check, Command, Group, LineCheck, Traits},
     },
     session::{
         invocation::{Invocation, Program},
@@ -55,8 +59,25 @@ pub(super) const COMMAND: Command = Command {
     unserved: obstacles::UNSERVED,
     settings: &[GENERAL, obstacles::SETTINGS],
     variables: &[obstacles::VARIABLES],
-    line: &[obstacles::line, no_attributes_in_pathspecs],
-    checks: &[&[settings, configured, obstacles::ends]],
+    line: &[
+        LineCheck::new(
+            "a wrong number of arguments; `--config` with a setting of this page, `extensions.*`, `include*` or `url.*`",
+            obstacles::line,
+        ),
+        NO_ATTRIBUTES_IN_PATHSPECS,
+    ],
+    checks: &[&[
+        RULES,
+        CONFIGURED_HOOKS,
+        Check::new(
+            "a source that cannot be opened, has grafts, refs that cannot be read, or wrong alternates; a \
+             bundle that needs commits; `url.<base>.insteadOf` that changes the source; settings of the \
+             remote but `fetch`, `serverOption`, `tagOpt` and `uploadPack`; a template with links in the \
+             place of `HEAD` or `config`, a hook `reference-transaction` or a setting of this page; \
+             `--upload-pack` where files are copied; a destination that is not empty",
+            obstacles::ends,
+        ),
+    ]],
     run,
     ..Command::BASE
 };
@@ -117,7 +138,7 @@ impl Request {
     /// Returns true if `sapwood.worktree` asks for workspaces, and no option for something else.
     fn prefers_workspace(&self, run: &Invocation) -> Result<bool, Failure> {
         let outside = repo::StandaloneConfig::load(&run.outside())?;
-        let wanted = outside.config_str("sapwood.worktree").is_some_and(|value| value == "workspace");
+        let wanted = outside.config_text(&keys::sapwood::WORKTREE) == "workspace";
         Ok(wanted && self.needs_worktree().is_none())
     }
 
@@ -166,44 +187,44 @@ impl Request {
             Some(true) => Some(workspace_of(&prepared)?),
             _ => None,
         };
-        let base = (!self.bases.is_empty())
-            .then(|| base::Source::new(run, &self.bases, workspace.clone(), (quiet, progress)));
-        let seed = base.as_ref().map(|base| base as &dyn Seed);
+        let base = (!self.bases.is_empty()).then(|| base::Source {
+            run,
+            addresses: &self.bases,
+            settings: prepared.config(),
+            workspace: workspace.clone(),
+            is_visible: progress && !quiet,
+            search: base::Search::default(),
+        });
         let sideband = Sideband::new(progress::has_terminal() && !is_dumb(run));
         let receiving = Display::new(receiving::Form::of_clone(progress), prepared.receiving());
         let reporter = report::Reporter::new(quiet, copying, &receiving, sideband);
-        let errand = |errand: HelperCommand| errand::run(run, &prepared, errand);
-        let cloned = receiving
-            .during(|| prepared.run(&|event| reporter.event(event), &errand, seed, run.interrupt.flag()));
+        let caller = Caller {
+            events: &|event: Event<'_>| reporter.event(event),
+            run_helper: &|command| library::run_helper(run, &prepared, command),
+            seed: base.as_ref().map(|base| base as &dyn Seed),
+            interrupt: run.interrupt.flag(),
+        };
+        let cloned = receiving.during(|| prepared.run(&caller));
         reporter.finish();
         let why = || base.as_ref().and_then(base::Source::take_failure);
-        let mut cloned = cloned.map_err(|error| why().unwrap_or_else(|| report::failure(run, error)))?;
+        let cloned = cloned.map_err(|error| why().unwrap_or_else(|| report::failure(run, error)))?;
         if let Some(top) = &workspace {
-            let code = base::make_workspace(run, &cloned, top, quiet)?;
-            cloned.finish().map_err(|error| report::failure(run, error))?;
+            let code = base::make_workspace(run, &cloned, top, self.verbosity)?;
+            cloned.publish().map_err(|error| report::failure(run, error))?;
             return Ok(code);
         }
-        let mut resumable = false;
-        let outcome = worktree::check_out(run, &mut cloned, self.verbosity, &mut resumable);
-        if !resumable && !matches!(outcome, Err(Failure::Signal(_))) {
-            cloned.finish().map_err(|error| report::failure(run, error))?;
-        }
-        let filled = matches!(cloned.worktree, Worktree::Branch(_) | Worktree::Detached(_));
-        match outcome {
-            Ok(0) if filled && self.submodules.wanted => errand::submodules(run, &cloned, &self.submodules),
-            other => other,
+        let has_files = matches!(cloned.worktree, Worktree::Branch(_) | Worktree::Detached(_));
+        match worktree::fill_and_publish(run, cloned, self.verbosity)? {
+            0 if has_files && self.submodules.wanted => errand::submodules(run, &prepared, &self.submodules),
+            code => Ok(code),
         }
     }
 }
 
 /// Warns of a password in the source's URL, or refuses it (`transfer.credentialsInUrl`).
 fn check_password(run: &Invocation, prepared: &Prepared) -> Result<(), Failure> {
-    let open = run.outside();
-    let outside = repo::StandaloneConfig::load(&open)?;
-    let client = repo::wire::Client::outside(&outside, &open);
-    let url = client.url(prepared.source().url.as_bstr());
-    let warning = client.check_password(&url).map_err(|error| Failure::fatal(error.to_string()))?;
-    warning.iter().for_each(console::warning);
+    let outside = repo::StandaloneConfig::load(&run.outside())?;
+    library::check_password(&outside, prepared)?.iter().for_each(console::warning);
     Ok(())
 }
 
@@ -235,7 +256,7 @@ fn taken(top: &Path) -> Failure {
 /// `clone.filterSubmodules`.
 fn filters_submodules(run: &Invocation, options: &Options) -> bool {
     let configured =
-        || repo::StandaloneConfig::load(&run.outside()).ok()?.config_bool("clone.filterSubmodules").ok()?;
+        || repo::StandaloneConfig::load(&run.outside()).ok()?.config(&keys::clone::FILTER_SUBMODULES).ok();
     options.filter_submodules.or_else(configured).unwrap_or(false)
 }
 
@@ -255,15 +276,8 @@ fn is_dumb(run: &Invocation) -> bool {
     matches!(run.variable("TERM"), None | Some(b"dumb"))
 }
 
-/// Git's own templates: beside the Git that would be run, or where it is usually installed.
+/// See [`library::default_template`].
 pub(crate) fn default_template(run: &Invocation) -> Option<PathBuf> {
     let path = run.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
-    let found = || std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
-    let git = run.git.clone().or_else(found);
-    let prefix = git.and_then(|git| Some(git.canonicalize().ok()?.parent()?.parent()?.to_owned()));
-    prefix
-        .into_iter()
-        .chain(["/usr".into(), "/usr/local".into()])
-        .map(|prefix| prefix.join("share/git-core/templates"))
-        .find(|templates| templates.is_dir())
+    library::default_template(run.git.as_deref(), &path)
 }

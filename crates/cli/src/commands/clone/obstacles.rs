@@ -6,7 +6,7 @@ use std::path::Path;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::Kind;
 use format::ObjectId;
-use repo::{Repository, StandaloneConfig, wire::Client};
+use repo::{Repository, StandaloneConfig, keys, wire::Client};
 use sys::by_path;
 
 use crate::{
@@ -21,15 +21,18 @@ use crate::{
 
 /// Settings of a clone.
 pub(super) const SETTINGS: &[Setting] = &[
-    ("color.remote*", When::Set),
-    ("color.ui", When::Not(&["auto", "never", "false", "no", "off", "0", "true", "yes", "on", "1"])),
-    ("core.hookspath", When::Set),
-    ("feature.experimental", When::True),
-    ("fetch.uriprotocols", When::Set),
-    ("init.defaultobjectformat", When::Not(&["sha1"])),
-    ("init.defaultrefformat", When::Not(&["files"])),
-    ("sideband.*", When::Set),
-    ("transfer.credentialsinurl", When::Not(&["allow"])),
+    (keys::color::REMOTE_ALL.name(), When::Set),
+    (
+        keys::color::UI.name(),
+        When::Not(&["auto", "never", "false", "no", "off", "0", "true", "yes", "on", "1"]),
+    ),
+    (keys::core::HOOKS_PATH.name(), When::Set),
+    (keys::feature::EXPERIMENTAL.name(), When::True),
+    (keys::fetch::URI_PROTOCOLS.name(), When::Set),
+    (keys::init::DEFAULT_OBJECT_FORMAT.name(), When::Not(&["sha1"])),
+    (keys::init::DEFAULT_REF_FORMAT.name(), When::Not(&["files"])),
+    (keys::sideband::ALL_SETTINGS.name(), When::Set),
+    (keys::transfer::CREDENTIALS_IN_URL.name(), When::Not(&["allow"])),
 ];
 
 /// Variables of a clone.
@@ -42,7 +45,7 @@ pub(super) const VARIABLES: &[Variable] = &[
 
 /// Settings and variables that change the format or the refs of the clone.
 pub(super) const UNSERVED: Unserved = Unserved {
-    settings: &[("init.defaultSubmodulePathConfig", When::True)],
+    settings: &[(keys::init::DEFAULT_SUBMODULE_PATH_CONFIG.name(), When::True)],
     variables: &[("GIT_NAMESPACE", When::Set)],
 };
 
@@ -57,7 +60,7 @@ fn counts(setting: &BStr) -> bool {
         || name.starts_with(b"extensions.")
         || name.starts_with(b"include")
         || name.starts_with(b"url.")
-        || name == b"clone.filtersubmodules"
+        || keys::clone::FILTER_SUBMODULES.is(name.as_bstr())
 }
 
 /// Finds settings of the remote that the clone will have, from outside and from `--config`. sapwood
@@ -161,8 +164,7 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
     let given = |name: &'static str| survey.options.iter().filter(move |given| given.name == name);
     let looked = super::look(candidate.run, candidate.args).map_err(|failure| Reason::refused(&failure))?;
     let Some(prepared) = looked else { return Ok(()) };
-    let open = candidate.run.outside();
-    let address = Client::outside(outside, &open).url(prepared.source().url.as_bstr());
+    let address = Client::of(outside).url(prepared.source().url.as_bstr());
     if address.text != prepared.source().url {
         return Err(Reason::repository("url.<base>.insteadOf changes the source"));
     }

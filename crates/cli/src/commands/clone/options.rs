@@ -69,11 +69,11 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         )
         .native(Both),
         Opt::new("--reference <repo>", "reference repository", |request: &mut Request, value| {
-            request.reference(value, true)
+            request.reference(value, Need::Required)
         })
         .native(Both),
         Opt::new("--reference-if-able <repo>", "reference repository", |request: &mut Request, value| {
-            request.reference(value, false)
+            request.reference(value, Need::IfAble)
         })
         .native(Both),
         Opt::flag("--dissociate", "use --reference only while cloning", |request: &mut Request| {
@@ -297,8 +297,8 @@ impl Request {
         Ok(())
     }
 
-    fn reference(&mut self, value: Value, required: bool) -> Result<(), Failure> {
-        let references = &mut self.options.references;
+    fn reference(&mut self, value: Value, need: Need) -> Result<(), Failure> {
+        let (references, required) = (&mut self.options.references, need == Need::Required);
         match value.text {
             Some(repository) => references.push(Reference { repository, required }),
             None => references.retain(|reference| reference.required != required),

@@ -96,9 +96,10 @@ pub(crate) fn default_branch_hint(name: &BStr) -> BString {
 
 /// The list of paths that share a name on this file system.
 pub(super) fn collisions(mut paths: Vec<BString>, ignore_case: bool) -> BString {
-    match ignore_case {
-        true => paths.sort_by_key(|path| path.to_ascii_lowercase()),
-        false => paths.sort(),
+    if ignore_case {
+        paths.sort_by_key(|path| path.to_ascii_lowercase())
+    } else {
+        paths.sort()
     }
     let mut message = BString::from(
         "the following paths have collided (e.g. case-sensitive paths\n\

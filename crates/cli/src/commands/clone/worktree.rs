@@ -5,129 +5,116 @@
 
 use std::time::Instant;
 
-use bstr::BStr;
-use engine::{
-    checkout::{Files, Merge, Operation, PlanOptions, Sparse, Vouched},
-    clone::{Cloned, Worktree},
-};
+use engine::clone::{Cloned, Worktree};
 use format::ObjectId;
-use repo::{Repository, convert::Metadata};
+use repo::keys;
+use sapwood::{
+    clone::{self, Checkout},
+    transaction,
+};
 
 use super::report;
 use crate::{
     commands::checkout::branch::DETACHED,
     session::{
-        Session,
-        apply::{Done, Filled, Start, Transaction},
-        hooks,
+        Session, hooks,
+        index::Done,
         invocation::{Invocation, Program},
         settings::Settings,
     },
     term::{
         console::{self, text},
         failure::Failure,
+        notice,
     },
 };
 
-/// Fills the worktree. The clone stays after any failure from here on. Sets `resumable` if the same
-/// command can finish it later: the obstacle may be removed, the filter mended, the disk answer.
-pub(super) fn check_out(
-    run: &Invocation,
-    cloned: &mut Cloned,
-    verbosity: i32,
-    resumable: &mut bool,
-) -> Result<u8, Failure> {
-    let (oid, detached) = match cloned.worktree {
+/// A worktree that was not filled, which has been said.
+pub(super) struct Unfilled {
+    pub(super) failure: Failure,
+    /// A later run of the command can finish it: the obstacle may be removed, the filter mended,
+    /// the disk answer.
+    is_resumable: bool,
+}
+
+impl<E: Into<Failure>> From<E> for Unfilled {
+    fn from(error: E) -> Unfilled {
+        Unfilled { failure: error.into(), is_resumable: true }
+    }
+}
+
+/// Fills the worktree, and publishes the clone unless it can be resumed. Returns the exit code.
+pub(super) fn fill_and_publish(run: &Invocation, mut cloned: Cloned, verbosity: i32) -> Result<u8, Failure> {
+    let filled = fill(run, &mut cloned, verbosity);
+    if !matches!(&filled, Err(unfilled) if unfilled.is_resumable) {
+        cloned.publish().map_err(|error| report::failure(run, error))?;
+    }
+    filled.map_err(|unfilled| unfilled.failure)
+}
+
+/// Fills the worktree. The clone stays after any failure from here on.
+pub(super) fn fill(run: &Invocation, cloned: &mut Cloned, verbosity: i32) -> Result<u8, Unfilled> {
+    let oid = match cloned.worktree {
         Worktree::None => return Ok(0),
         Worktree::Nonexistent => {
             console::warning("remote HEAD refers to nonexistent ref, unable to checkout");
             return Ok(0);
         }
-        Worktree::Branch(oid) => (oid, false),
-        Worktree::Detached(oid) => (oid, true),
+        Worktree::Branch(oid) | Worktree::Detached(oid) => oid,
     };
-    *resumable = true;
-    fill(run, cloned, (oid, detached), verbosity, resumable)
-        .inspect_err(|failure| {
-            failure.print();
-            console::warning(
-                "Clone succeeded, but checkout failed.\n\
+    check_out(run, cloned, oid, verbosity).map_err(|Unfilled { failure, is_resumable }| {
+        failure.print();
+        console::warning(
+            "Clone succeeded, but checkout failed.\n\
              You can inspect what was checked out with 'git status'\n\
              and retry with 'git restore --source=HEAD :/'\n",
-            );
-        })
-        .map_err(|failure| match failure {
-            Failure::Signal(signal) => Failure::Signal(signal),
-            said => Failure::Reported(said.code()),
-        })
+        );
+        match failure {
+            Failure::Signal(_) => Unfilled { failure, is_resumable: true },
+            said => Unfilled { failure: Failure::Reported(said.code()), is_resumable },
+        }
+    })
 }
 
 /// Git's message if the worktree of a clone could not be filled.
 const UNFILLED: &str = "unable to checkout working tree";
 
-fn fill(
-    run: &Invocation,
-    cloned: &mut Cloned,
-    (oid, detached): (ObjectId, bool),
-    verbosity: i32,
-    resumable: &mut bool,
-) -> Result<u8, Failure> {
-    let mut repo = Repository::open(&repo::OpenOptions {
-        git_dir: Some(cloned.git_dir.clone()),
-        work_tree: cloned.work_tree.clone(),
-        is_created_by_command: true,
-        ..run.outside()
-    })?;
-    if let Some(before) = cloned.settings.take() {
-        repo.restore_startup_settings(before);
-    }
-    console::print_object_store_errors(&repo);
-    let settings = Settings::read(run, &repo)?;
-    if detached && settings.advises(&repo, "detachedHead")? {
+fn check_out(run: &Invocation, cloned: &mut Cloned, oid: ObjectId, verbosity: i32) -> Result<u8, Unfilled> {
+    let repo = clone::open(&run.outside(), cloned)?;
+    notice::print_object_store_errors(&repo);
+    let settings = Settings::read(&repo)?;
+    let is_detached = matches!(cloned.worktree, Worktree::Detached(_));
+    if is_detached && settings.advises(&repo, keys::advice::DETACHED_HEAD)? {
         console::eprint_line(text!("Note: switching to '", oid.to_string(), "'.\n\n", DETACHED));
     }
     let started = Instant::now();
-    let mut transaction = Transaction::start(
-        Session { invocation: run, repository: &repo, settings: &settings },
-        Start::Full { dry_run: false },
-    )?;
-    transaction.policy.progress = verbosity >= 0;
-    let reference = if detached { None } else { repo.head()?.branch().map(BStr::to_owned) };
-    transaction.policy.metadata = Metadata { reference, treeish: Some(oid) };
-    let options = PlanOptions {
-        merge: Merge::OneWay { target: repo.tree_of(oid)? },
-        force: cloned.force,
-        files: Files::Update,
-        overwrite_ignored: true,
-        refresh: false,
-        original_cwd: None,
-        sparse: Sparse::Configured,
-        operation: Operation::Checkout,
-        vouched: Vouched::Examined,
-    };
-    let staged = cloned.staged.take();
-    let adopted = staged.map_or(0, |staged| {
-        let (worktree, index) = transaction.worktree_and_index();
-        staged.adopt(worktree, index)
-    });
-    transaction.policy.written_ahead = adopted;
-    let filled = transaction.fill(&options, resumable).map_err(|failure| match failure {
-        // A path no worktree may have: it has been named.
-        Failure::Reported(_) => Failure::fatal(UNFILLED),
-        failure => failure,
-    });
-    let Filled { done, written, collided } = filled?;
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let checkout = Checkout { commit: oid, progress: verbosity >= 0, keep: run.original_cwd(&repo) };
+    let filled = clone::check_out(session.context(run), cloned, checkout);
+    let filled = filled.map_err(|transaction::Unfilled { error, is_resumable }| {
+        let failure = match Failure::from(*error) {
+            // A path no worktree may have.
+            failure @ Failure::Refused(..) => {
+                failure.print();
+                Failure::fatal(UNFILLED)
+            }
+            failure => failure,
+        };
+        Unfilled { failure, is_resumable }
+    })?;
+    let unfilled = |failure| Unfilled { failure, is_resumable: filled.is_resumable };
     let took = started.elapsed().as_secs_f64();
-    if !collided.is_empty() {
-        console::warning(report::collisions(collided, repo.config_bool("core.ignoreCase")?.unwrap_or(false)));
+    if !filled.collided.is_empty() {
+        let ignore_case = repo.config(&keys::core::IGNORE_CASE).map_err(|error| unfilled(error.into()))?;
+        console::warning(report::collisions(filled.collided.clone(), ignore_case));
     }
-    if matches!(done, Done::Incomplete | Done::Unfinished) {
-        return Err(Failure::fatal(UNFILLED));
+    if filled.done != Done::Complete {
+        return Err(unfilled(Failure::fatal(UNFILLED)));
     }
     if verbosity > 0 && run.program == Program::Sapwood {
-        let written = adopted + written;
+        let written = filled.written;
         let rate = written as f64 / took;
         console::eprint_line(format!("Checked out {written} files in {took:.3} s ({rate:.0} files/s)"));
     }
-    hooks::post_checkout(&repo, &settings, None, Some(oid), true)
+    hooks::post_checkout(&repo, &settings, None, Some(oid), true).map_err(unfilled)
 }

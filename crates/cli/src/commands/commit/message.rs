@@ -3,15 +3,25 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::CommitText;
+use sapwood::commit::{
+    self,
+    cleanup::{self, Cleanup},
+};
 
 use super::{
-    cleanup::{self, Cleanup},
-    index::git_path,
+    Run,
     plan::{self, FixupKind, Plan},
 };
 use crate::{
-    session::{Session, input::Input},
-    term::{console::text, failure::Failure, text::os_error},
+    session::{
+        Session,
+        input::{self as standard, Input},
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+        text::os_error,
+    },
 };
 
 /// The draft of the message.
@@ -55,9 +65,10 @@ pub(super) fn draft(
     let mut draft = Draft::default();
     if let Some(spec) = &request.squash {
         let is_same = request.reedit.as_ref().or(request.reuse.as_ref()) == Some(spec);
-        draft.text = match is_same {
-            true => "squash! ".into(),
-            false => text!("squash! ", subject(session, &plan::commit(repo, spec.as_bstr())?), "\n\n"),
+        draft.text = if is_same {
+            "squash! ".into()
+        } else {
+            text!("squash! ", subject(session, &plan::commit(repo, spec.as_bstr())?), "\n\n")
         };
     }
     let text = &mut draft.text;
@@ -68,7 +79,10 @@ pub(super) fn draft(
         text.extend_from_slice(&input);
         &["message"]
     } else if let Some(file) = &request.file {
-        let read = session.invocation.path(file).map(|path| sys::by_path::read(&path));
+        let read = session.invocation.path(file).map(|path| {
+            standard::note_read(&path);
+            sys::by_path::read(&path)
+        });
         text.extend_from_slice(&there(
             read?,
             "could not read log file '",
@@ -83,27 +97,19 @@ pub(super) fn draft(
     } else if plan.fixup.is_some() {
         fixup(session, plan, text)?;
         &["message"]
-    } else if let Some(message) = state_file(session, "MERGE_MSG")? {
-        let squashed = state_file(session, "SQUASH_MSG")?;
-        let source: &[&str] = if squashed.is_some() { &["squash"] } else { &["merge"] };
-        text.extend_from_slice(&squashed.unwrap_or_default());
+    } else if let Some(message) = commit::operation_message(session.context(session.invocation))? {
+        let merged = &message.text[message.squashed..];
         draft.has_scissors =
-            plan.cleanup == Cleanup::Scissors && cleanup::before_scissors(&message, comment) < message.len();
-        text.extend_from_slice(&message);
-        source
-    } else if let Some(message) = state_file(session, "SQUASH_MSG")? {
-        text.extend_from_slice(&message);
-        &["squash"]
+            plan.cleanup == Cleanup::Scissors && cleanup::before_scissors(merged, comment) < merged.len();
+        text.extend_from_slice(&message.text);
+        draft.source = vec![message.source.to_owned()];
+        &[]
     } else if let Some(file) = &plan.template {
         text.extend_from_slice(&template(session, file)?);
         draft.is_template = true;
         &["template"]
     } else {
-        match plan.whence {
-            plan::Whence::Commit => &[],
-            plan::Whence::Merge => &["merge"],
-            plan::Whence::CherryPick | plan::Whence::RebasePick => &["commit", "CHERRY_PICK_HEAD"],
-        }
+        plan.whence.message_source()
     };
     if draft.source.is_empty() {
         draft.source = source.iter().map(|word| (*word).to_owned()).collect();
@@ -129,15 +135,6 @@ fn there(read: std::io::Result<Option<Vec<u8>>>, lead: &str, name: BString) -> R
     Err(Failure::Fatal(text!(lead, name, "': ", reason)))
 }
 
-fn state_file(session: Session<'_>, name: &str) -> Result<Option<Vec<u8>>, Failure> {
-    let path = session.repository.git_dir().join(name);
-    let read = sys::by_path::read(&path);
-    read.map_err(|error| {
-        let shown = git_path(session, name);
-        Failure::fatal(format!("could not read {}: {}", shown.display(), os_error(&error)))
-    })
-}
-
 /// Adds the message of `--fixup` in all its forms.
 fn fixup(session: Session<'_>, plan: &Plan, text: &mut BString) -> Result<(), Failure> {
     let fixup = plan.fixup.as_ref().expect("the caller has seen it");
@@ -156,9 +153,10 @@ fn fixup(session: Session<'_>, plan: &Plan, text: &mut BString) -> Result<(), Fa
             let message = commit.recode(commit.message.as_bstr(), repo.commit_encoding().as_bstr());
             let message = without_blank_lines(&message);
             // The message of an `amend!` commit does not repeat the subject of an `amend!` commit.
-            let body = match message.starts_with(b"amend!") {
-                true => without_blank_lines(&message[subject_length(message)..]),
-                false => message,
+            let body = if message.starts_with(b"amend!") {
+                without_blank_lines(&message[subject_length(message)..])
+            } else {
+                message
             };
             text.extend_from_slice(body);
         }
@@ -202,4 +200,50 @@ fn without_blank_lines(message: &[u8]) -> &[u8] {
         rest = &rest[line.len()..];
     }
     rest
+}
+
+impl Run<'_> {
+    /// Reads the final message. The failure explains why it is missing.
+    pub(super) fn read_message(&self) -> Result<BString, Failure> {
+        let plan = self.plan;
+        let comment = self.comment.as_bstr();
+        let read = sys::by_path::read(&self.session.repository.git_dir().join("COMMIT_EDITMSG"));
+        let reason = match read {
+            Ok(Some(text)) => {
+                let text = cleanup::clean(&text, plan.cleanup, plan.verbose > 0, comment);
+                self.check_message(&text, plan.cleanup)?;
+                return Ok(text);
+            }
+            Ok(None) => "No such file or directory".to_owned(),
+            Err(error) => os_error(&error),
+        };
+        Err(Failure::fatal(format!("could not read commit message: {reason}")))
+    }
+
+    fn check_message(&self, text: &[u8], mode: Cleanup) -> Result<(), Failure> {
+        let plan = self.plan;
+        if plan.request.allow_empty_message {
+            return Ok(());
+        }
+        let refused = |why: &str| {
+            console::eprint_line(why);
+            Err(Failure::Reported(1))
+        };
+        if cleanup::is_empty(text, mode) {
+            return refused("Aborting commit due to empty commit message.");
+        }
+        let template = plan.template.as_ref().and_then(|file| template(self.session, file).ok());
+        let is_untouched = template
+            .is_some_and(|template| cleanup::is_untouched(text, &template, mode, self.comment.as_bstr()));
+        if is_untouched {
+            return refused("Aborting commit; you did not edit the message.");
+        }
+        if plan.fixup.is_some() && text.starts_with(b"amend! ") {
+            let body = &text[subject_length(text)..];
+            if cleanup::is_empty(body, mode) {
+                return refused("Aborting commit due to empty commit message body.");
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,16 +1,12 @@
 //! `sapwood commit`: the index as a commit.
 //!
-//! Order: the options (`plan`); the index of the commit, with its objects durable (`index`); the
-//! author; `pre-commit`; the draft of the message with comments for the editor (`message`,
-//! `template`); `prepare-commit-msg`, the editor and `commit-msg`; the commit, HEAD, and the index
-//! (`conclude`); the hooks and maintenance after a commit; and the summary. A failure before HEAD
-//! moves leaves HEAD and the index unchanged, except that a commit of the current index may update
-//! the index's stat data and cached trees.
+//! Order: the options (`plan`); the index of the commit, with its objects durable; the author;
+//! `pre-commit`; the draft of the message with comments for the editor (`message`, `template`);
+//! `prepare-commit-msg`, the editor and `commit-msg`; the commit, HEAD, and the index; the hooks
+//! and maintenance after a commit; and the summary. The steps without the editor are in
+//! [`sapwood::commit`]. A failure before HEAD moves leaves HEAD and the index unchanged, except
+//! that a commit of the current index may update the index's stat data and cached trees.
 
-mod author;
-mod cleanup;
-mod conclude;
-mod index;
 mod message;
 mod obstacle;
 mod options;
@@ -19,18 +15,28 @@ mod plan;
 mod signoff;
 mod summary;
 mod template;
-mod workspace;
 
 use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice as _};
 use format::ObjectId;
-use repo::{GivenIdentity, Person, Who};
+use repo::{GivenIdentity, Person, Who, keys};
+use sapwood::{
+    TreeError,
+    commit::{
+        self, AuthorSource, Selection, Whence, author,
+        conclude::Conclusion,
+        prepare::{Inputs, Prepared, PreparedFor, git_path, index_name},
+        workspace, write_message,
+    },
+    maintenance::MaintenanceOutput,
+};
 use sys::Dir;
 
 use crate::{
     commands::{
-        obstacles::{GENERAL, WRITING, attributes_of_pathspecs, guessed_identity},
+        obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, GUESSED_IDENTITY, WRITING},
+        paths,
         record::{Command, Group, Traits},
         status::preview::{self, Preview},
     },
@@ -51,11 +57,10 @@ use crate::{
     },
 };
 
-use index::{Prepared, PreparedFor, git_path, index_name};
 use message::Draft;
 use options::{Request, TABLE};
 use patch::Patch;
-use plan::{Plan, Whence};
+use plan::{FixupKind, Plan};
 
 /// The record of `commit`.
 pub(super) const COMMAND: Command = Command {
@@ -69,10 +74,10 @@ pub(super) const COMMAND: Command = Command {
     traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL, preview::SETTINGS, obstacle::SETTINGS],
     variables: &[obstacle::VARIABLES],
-    line: &[attributes_of_pathspecs, obstacle::line],
+    line: &[ATTRIBUTES_OF_PATHSPECS, obstacle::LINE],
     checks: &[
         WRITING,
-        &[preview::settings_together, obstacle::verbose, obstacle::revisions, guessed_identity],
+        &[preview::SETTINGS_TOGETHER, obstacle::VERBOSE, obstacle::REVISIONS, GUESSED_IDENTITY],
     ],
     run,
     ..Command::BASE
@@ -89,6 +94,10 @@ const READERS: [Reader; 8] = [
     Reader::Refs,
     Reader::Hooks,
 ];
+
+const RESOLVE: &str = "\
+Fix them up in the work tree, and then use 'git add/rm <file>'
+as appropriate to mark resolution and make a commit.";
 
 /// A run of the command.
 struct Run<'a> {
@@ -107,16 +116,107 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let worktree = Dir::open(root).map_err(Failure::cannot_open(root))?;
     refused::check(&repo, &READERS)?;
-    let settings = Settings::read(run, &repo)?.for_recording();
+    let settings = Settings::read(&repo)?.for_recording();
     let plan = plan::plan(&repo, request, paths)?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let run = Run { session, worktree: &worktree, plan: &plan, comment: preview::comment_sign(&repo) };
+    let run =
+        Run { session, worktree: &worktree, plan: &plan, comment: commit::cleanup::comment_sign(&repo) };
     if plan.request.dry_run { run.dry_run() } else { run.commit() }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// Prepares the index according to the options.
+    fn prepare(&self, purpose: PreparedFor) -> Result<Prepared<'a>, Failure> {
+        let Session { invocation: run, repository: repo, settings } = self.session;
+        let request = &self.plan.request;
+        let given = paths::parse(run, repo, &self.plan.paths)?;
+        let pathspecs = request.pathspec_file.or(given, request.all.then_some("-a"), run, repo)?;
+        let fixup = self.plan.fixup.as_ref();
+        let fixes = fixup.is_some_and(|fixup| fixup.kind == FixupKind::Fixup);
+        let needs_paths =
+            request.include || request.only && !request.allow_empty && (!request.amend || fixes);
+        if pathspecs.is_empty() && needs_paths {
+            return Err(Failure::fatal("No paths with --include/--only does not make sense."));
+        }
+        let (all, include, only) = (request.all, request.include, request.only);
+        let selection = Selection { pathspecs, all, include, only };
+        let cwd = run.original_cwd(repo);
+        let prepared = commit::prepare::prepare(Inputs {
+            context: self.session.context(run),
+            original_cwd: cwd.as_ref().map(|cwd| cwd.as_bstr()),
+            worktree: self.worktree,
+            head: self.plan.head.as_ref(),
+            whence: self.plan.whence,
+            selection: &selection,
+            purpose,
+        });
+        prepared.map_err(|error| match error {
+            sapwood::Error::Conflicts(paths) => {
+                paths.iter().for_each(|path| console::out(text!("U\t", path)));
+                console::error("Committing is not possible because you have unmerged files.");
+                if settings.advises(repo, keys::advice::RESOLVE_CONFLICT).unwrap_or(true) {
+                    console::hint(RESOLVE);
+                }
+                Failure::fatal("Exiting because of an unresolved conflict.")
+            }
+            sapwood::Error::Unmatched(_) if all || include => Failure::from(error).with_code(128),
+            error => error.into(),
+        })
+    }
+
+    /// Returns the source of the author.
+    fn author(&self) -> AuthorSource {
+        AuthorSource {
+            commit: self.plan.author_of.clone(),
+            identity: self.plan.request.author.clone(),
+            date: self.plan.request.date.clone(),
+        }
+    }
+
+    /// Writes the trees of the index, which must be complete now. Returns false if that fails; the
+    /// error was printed.
+    fn make_trees(&self, prepared: &mut Prepared<'_>) -> Result<bool, Failure> {
+        let error = match prepared.make_trees() {
+            Ok(()) => return Ok(true),
+            Err(sapwood::Error::Trees(error)) => error,
+            Err(error) => return Err(error.into()),
+        };
+        match error {
+            TreeError::Write(error) => new_commit::report_tree_error(&error),
+            TreeError::Publish(error) => console::error(error.to_string()),
+        }
+        console::error("Error building trees");
+        Ok(false)
+    }
+
+    /// Creates the commit and moves HEAD. Returns the commit's name.
+    fn conclude(
+        &self,
+        prepared: Prepared<'_>,
+        message: &BString,
+        author: &Person,
+        committer: &Person,
+    ) -> Result<ObjectId, Failure> {
+        let is_quiet = self.plan.request.quiet;
+        let conclusion = Conclusion {
+            head: self.plan.head.as_ref(),
+            whence: self.plan.whence,
+            amends: self.plan.request.amend,
+            key: self.plan.key.as_ref().map(|key| key.as_bstr()),
+            output: if is_quiet { MaintenanceOutput::Quiet } else { MaintenanceOutput::Progress },
+        };
+        let done = conclusion.conclude(prepared, message, author, committer);
+        done.map_err(|error| match error {
+            sapwood::Error::NulInMessage => {
+                console::error(error.to_string());
+                Failure::fatal("failed to write commit object")
+            }
+            error => error.into(),
+        })
+    }
+
     fn dry_run(&self) -> Result<u8, Failure> {
-        let prepared = index::prepare(self.session, self.worktree, self.plan, PreparedFor::Status)?;
+        let prepared = self.prepare(PreparedFor::Status)?;
         let is_committable = self.show_status(&prepared)?;
         Ok(u8::from(!is_committable))
     }
@@ -138,19 +238,19 @@ impl Run<'_> {
 
     fn commit(&self) -> Result<u8, Failure> {
         let Session { repository: repo, settings, .. } = self.session;
-        let plan = self.plan;
+        let (plan, context) = (self.plan, self.session.context(self.session.invocation));
         let input = message::standard_input(self.session, plan)?;
-        let mut prepared = index::prepare(self.session, self.worktree, plan, PreparedFor::Commit)?;
-        let author = author::author(repo, plan)?;
+        let mut prepared = self.prepare(PreparedFor::Commit)?;
+        let author = author::author(repo, &self.author())?;
         let variables = author::variables(&author);
         let file = prepared.file.clone();
         let of_commit = CommitHooks { variables: &variables, index: &file, no_editor: !plan.editor };
         let may_change = !plan.request.no_verify && hooks::exists(repo, settings, "pre-commit")?;
-        if may_change && of_commit.run(repo, settings, "pre-commit", &[])? != 0 {
+        if may_change && of_commit.run(context, "pre-commit", &[])? != 0 {
             return Ok(1);
         }
         let mut draft = message::draft(self.session, plan, input, self.comment.as_bstr())?;
-        let committer = new_commit::person(repo, Who::Committer, GivenIdentity::default())?;
+        let committer = repo.person(Who::Committer, GivenIdentity::default())?;
         self.finish_draft(&mut draft, committer.name_and_mail().as_bstr());
         let is_committable = self.write_draft(&mut draft, &prepared, &author, &committer)?;
         let may_be_empty =
@@ -168,19 +268,20 @@ impl Run<'_> {
         }
         let message = self.read_message()?;
         let changes = self.changes(&prepared)?;
-        let workspace = self.workspace()?;
-        if let Some(workspace) = &workspace {
-            self.sync_files(workspace, &prepared)?;
+        let in_workspace = workspace::of(repo)?;
+        if let Some(workspace) = &in_workspace {
+            let parent = self.parent_tree()?;
+            workspace::sync_files(context, workspace, self.worktree, &prepared.index, parent)?;
         }
         let oid = self.conclude(prepared, &message, &author, &committer)?;
-        if let Some(workspace) = &workspace {
+        if let Some(workspace) = &in_workspace {
             workspace::acknowledge(workspace)?;
         }
-        let index = index_name(self.session);
+        let index = index_name(context);
         let of_commit = CommitHooks { index: &index, ..of_commit };
-        of_commit.run(repo, settings, "post-commit", &[])?;
+        of_commit.run(context, "post-commit", &[])?;
         if let (Some(old), true, false) = (plan.head_id(), plan.request.amend, plan.request.no_post_rewrite) {
-            of_commit.post_rewrite(repo, settings, old, oid)?;
+            of_commit.post_rewrite(context, old, oid)?;
         }
         if !plan.request.quiet {
             self.summary(oid, &author, &committer, changes)?;
@@ -196,16 +297,15 @@ impl Run<'_> {
         author: &Person,
         committer: &Person,
     ) -> Result<bool, Failure> {
-        let is_committable = match self.plan.editor && self.plan.includes_status {
-            true => {
-                let (comments, is_committable) = self.comments(draft, prepared, author, committer)?;
-                draft.text.extend_from_slice(&comments);
-                is_committable
-            }
-            false => self.is_committable(prepared)?,
+        let is_committable = if self.plan.editor && self.plan.includes_status {
+            let (comments, is_committable) = self.comments(draft, prepared, author, committer)?;
+            draft.text.extend_from_slice(&comments);
+            is_committable
+        } else {
+            self.is_committable(prepared)?
         };
-        let shown = git_path(self.session, "COMMIT_EDITMSG");
-        write(&self.editmsg(), &draft.text).map_err(|error| {
+        let shown = git_path(self.session.context(self.session.invocation), commit::MESSAGE_FILE);
+        write_message(&self.editmsg(), &draft.text).map_err(|error| {
             Failure::fatal(format!("could not open '{}': {}", shown.display(), os_error(&error)))
         })?;
         self.add_trailers(&shown)?;
@@ -214,49 +314,40 @@ impl Run<'_> {
 
     /// Runs the hooks and the editor on the message. Returns false if one of them refuses.
     fn edit(&self, draft: &Draft, of_commit: CommitHooks<'_>) -> Result<bool, Failure> {
-        let Session { repository: repo, settings, .. } = self.session;
-        let name = git_path(self.session, "COMMIT_EDITMSG").to_string_lossy().into_owned();
+        let context = self.session.context(self.session.invocation);
+        let name = git_path(context, commit::MESSAGE_FILE).to_string_lossy().into_owned();
         let args: Vec<String> = std::iter::once(name.clone()).chain(draft.source.clone()).collect();
-        if of_commit.run(repo, settings, "prepare-commit-msg", &args)? != 0 {
+        if of_commit.run(context, "prepare-commit-msg", &args)? != 0 {
             return Ok(false);
         }
         if self.plan.editor && editor::edit(self.session, &self.editmsg(), &of_commit.variables())?.is_err() {
             console::eprint_line("Please supply the message using either -m or -F option.");
             return Ok(false);
         }
-        Ok(self.plan.request.no_verify || of_commit.run(repo, settings, "commit-msg", &[name])? == 0)
+        Ok(self.plan.request.no_verify || of_commit.run(context, "commit-msg", &[name])? == 0)
     }
 
     fn editmsg(&self) -> PathBuf {
-        self.session.repository.git_dir().join("COMMIT_EDITMSG")
+        self.session.repository.git_dir().join(commit::MESSAGE_FILE)
     }
 
     /// Returns the tree to compare the index with; `None` for a first commit.
     fn parent_tree(&self) -> Result<Option<ObjectId>, Failure> {
-        let Some(head) = &self.plan.head else { return Ok(None) };
-        if !self.plan.request.amend {
-            return Ok(Some(head.tree));
-        }
-        let parent = head.parents.first().copied();
-        Ok(parent.map(|parent| self.session.repository.tree_of(parent)).transpose()?)
+        let context = self.session.context(self.session.invocation);
+        Ok(commit::parent_tree(context, self.plan.head.as_ref(), self.plan.request.amend)?)
     }
 
     /// Returns true if the index differs from the previous commit.
     fn is_committable(&self, prepared: &Prepared<'_>) -> Result<bool, Failure> {
-        use format::index::Flags;
-        let index = &prepared.index;
-        match (self.parent_tree()?, &prepared.trees) {
-            (None, _) => Ok(index.entries().iter().any(|entry| !entry.flags.contains(Flags::INTENT_TO_ADD))),
-            (Some(tree), Some(trees)) => Ok(tree != trees.root),
-            // The trees are made later, or the error is reported then.
-            (Some(_), None) => {
-                let read = prepared.read();
-                let what = Preview { amends: self.plan.request.amend, ..Preview::default() };
-                let wanted = preview::Wanted { untracked: Some("no".into()), ..preview::Wanted::default() };
-                let nothing = |_| Ok(BString::default());
-                Ok(preview::preview(self.session, read, &wanted, what, &nothing)?.is_committable)
-            }
+        if let Some(differs) = prepared.differs_from(self.parent_tree()?) {
+            return Ok(differs);
         }
+        // The trees are made later, or the error is reported then.
+        let read = prepared.read();
+        let what = Preview { amends: self.plan.request.amend, ..Preview::default() };
+        let wanted = preview::Wanted { untracked: Some("no".into()), ..preview::Wanted::default() };
+        let nothing = |_| Ok(BString::default());
+        Ok(preview::preview(self.session, read, &wanted, what, &nothing)?.is_committable)
     }
 
     /// Runs the real Git to add the trailers of the command line.
@@ -314,20 +405,4 @@ impl Plan {
     fn is_date_of_interest(&self) -> bool {
         self.author_of.is_some() || self.request.date.is_some()
     }
-}
-
-/// Truncates and writes a file. A file of another user is replaced.
-fn write(path: &std::path::Path, content: &[u8]) -> std::io::Result<()> {
-    use std::io::{ErrorKind, Write as _};
-    let create = || sys::by_path::create_new(path, 0o666);
-    let file = match sys::by_path::open_to_rewrite(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => create(),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            sys::by_path::remove_file(path).and_then(|()| create())
-        }
-        opened => opened,
-    };
-    let mut file = file?;
-    file.write_all(content)?;
-    sys::close(file)
 }

@@ -2,11 +2,13 @@
 
 use bstr::{BString, ByteSlice as _};
 
+use repo::keys;
+
 use crate::{
     commands::{
         obstacles,
         reason::Reason,
-        record::Candidate,
+        record::{Candidate, Check, LineCheck},
         rules::{Setting, Variable, When},
     },
     term::args::Survey,
@@ -14,10 +16,10 @@ use crate::{
 
 /// Settings that only the real Git handles.
 pub(super) const SETTINGS: &[Setting] = &[
-    ("commit.gpgsign", When::NotBoolean),
-    ("commit.status", When::NotBoolean),
-    ("notes.rewriteref", When::Set),
-    ("rerere.enabled", When::NotBoolean),
+    (keys::commit::GPG_SIGN.name(), When::NotBoolean),
+    (keys::commit::STATUS.name(), When::NotBoolean),
+    (keys::notes::REWRITE_REF.name(), When::Set),
+    (keys::rerere::ENABLED.name(), When::NotBoolean),
 ];
 
 /// Variables that make an amended commit keep its notes.
@@ -38,8 +40,23 @@ If you wish to commit it anyway, use:
 
 ";
 
+/// Checks the values of the options.
+pub(super) const LINE: LineCheck = LineCheck::new(
+    "`--author` without an address; `--date` that depends on the time; `--file` or `--template` with `:(optional)`",
+    line,
+);
+
+pub(super) const VERBOSE: Check =
+    Check::new("`commit.verbose` that is neither a number nor a boolean", verbose);
+
+/// Checks the commits that options name.
+pub(super) const REVISIONS: Check = Check::new(
+    "a commit for the message (`-C`, `-c`, `--fixup`, `--squash`) that is ambiguous, or looked for by its message",
+    revisions,
+);
+
 /// Detects option values that only the real Git handles.
-pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
+fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let last = |name: &str| survey.options.iter().rev().find(|given| given.name == name);
     let value = |name: &str| last(name).and_then(|given| given.value.as_ref());
     if value("--author").is_some_and(|author| !author.contains(&b'>')) {
@@ -56,13 +73,13 @@ pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
 }
 
 /// Detects a `commit.verbose` that is neither a number nor a boolean.
-pub(super) fn verbose(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn verbose(candidate: &Candidate<'_>) -> Vec<Reason> {
     let is_wrong = super::plan::configured_verbosity(candidate.repo()).is_err();
-    is_wrong.then(|| Reason::Setting("commit.verbose".to_owned())).into_iter().collect()
+    is_wrong.then(|| Reason::Setting(keys::commit::VERBOSE.lower())).into_iter().collect()
 }
 
 /// Detects commit names that Git explains to the user, or searches for in messages.
-pub(super) fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
     const NAMING: [&str; 4] = ["--reuse-message", "--reedit-message", "--fixup", "--squash"];
     let Some(survey) = candidate.survey else { return Vec::new() };
     let named = survey.options.iter().filter(|given| NAMING.contains(&given.name));

@@ -4,7 +4,11 @@ use std::{path::Path, process::Stdio};
 
 use bstr::{BString, ByteSlice as _};
 
-use super::{Run, cleanup};
+use sapwood::commit::cleanup;
+
+use repo::keys;
+
+use super::Run;
 use crate::{
     commands::status::preview::Differences,
     session::{output, real_git},
@@ -39,8 +43,7 @@ impl Patch<'_> {
         if self.cuts {
             patch.extend_from_slice(&cleanup::scissors(sign));
         }
-        let is_commented =
-            self.is_template || repo.config_bool("status.displayCommentPrefix")?.unwrap_or(false);
+        let is_commented = self.is_template || repo.config(&keys::status::DISPLAY_COMMENT_PREFIX)?;
         let line =
             |words: &str| if is_commented { text!(sign, " ", words, "\n") } else { text!(words, "\n") };
         let tree = self.run.parent_tree()?.unwrap_or(format::ObjectId::empty_tree(repo.hash())).to_string();
@@ -70,7 +73,7 @@ impl Patch<'_> {
         git.envs(repo.child_env()).current_dir(repo.child_dir());
         // Only this command changes the index now.
         git.env("GIT_INDEX_FILE", self.file).env("GIT_OPTIONAL_LOCKS", "0");
-        let has_colors = !self.is_template && output::wants_color(run, repo, "color.diff")?;
+        let has_colors = !self.is_template && output::wants_color(run, repo, keys::color::DIFF)?;
         let colors = if has_colors { "--color=always" } else { "--no-color" };
         git.args(["diff", "--no-ext-diff", "--textconv", colors]).args(args);
         console::flush();

@@ -2,56 +2,18 @@
 //! the message.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::switch::state;
 use format::ObjectId;
-use repo::{CommitText, Repository};
-
-use super::{
+use repo::{CommitText, Repository, keys};
+use sapwood::commit::{
+    Whence,
     cleanup::{Cleanup, cleanup_mode},
-    options::Request,
 };
+
+use super::options::Request;
 use crate::{
     commands::status::preview,
     term::{console::text, failure::Failure},
 };
-
-/// The operation that the commit concludes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whence {
-    Commit,
-    Merge,
-    CherryPick,
-    RebasePick,
-}
-
-impl Whence {
-    fn of(repo: &Repository) -> Result<Whence, Failure> {
-        if state::is_merging(repo)? {
-            return Ok(Whence::Merge);
-        }
-        let Some(picked) = repo.find_ref("CHERRY_PICK_HEAD".into())? else { return Ok(Whence::Commit) };
-        let rebases = matches!(sys::by_path::stat(&repo.git_dir().join("rebase-merge")), Ok(Some(_)));
-        match rebases && repo.find_ref("REBASE_HEAD".into())? == Some(picked) {
-            true => Ok(Whence::RebasePick),
-            false => Ok(Whence::CherryPick),
-        }
-    }
-
-    /// Returns the name of the operation in messages.
-    pub(super) fn word(self) -> Option<&'static str> {
-        match self {
-            Whence::Commit => None,
-            Whence::Merge => Some("merge"),
-            Whence::CherryPick => Some("cherry-pick"),
-            Whence::RebasePick => Some("rebase"),
-        }
-    }
-
-    /// Returns true for a pick of another commit, which provides the author.
-    pub(super) fn is_pick(self) -> bool {
-        matches!(self, Whence::CherryPick | Whence::RebasePick)
-    }
-}
 
 /// `--fixup`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,18 +62,6 @@ impl Plan {
     }
 }
 
-/// Returns an error if Git would copy the notes of the amended commit.
-fn check_notes(repo: &Repository) -> Result<(), Failure> {
-    let is_wanted = repo.config_bool("notes.rewrite.amend")?.unwrap_or(true);
-    let source = match repo.env().is_set("GIT_NOTES_REWRITE_REF") {
-        true => Some("GIT_NOTES_REWRITE_REF"),
-        false => repo.config_value("notes.rewriteRef").map(|_| "notes.rewriteRef"),
-    };
-    source
-        .filter(|_| is_wanted)
-        .map_or(Ok(()), |source| Err(Failure::unsupported(&format!("{source} with --amend"))))
-}
-
 /// Validates the options in Git's order.
 pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>) -> Result<Plan, Failure> {
     let whence = Whence::of(repo)?;
@@ -119,11 +69,13 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
     let no_head = |error| Failure::of_name(error, Failure::fatal("could not parse HEAD"));
     let head = head.map(|head| repo.commit_text(head)).transpose().map_err(no_head)?;
     validate(&request, whence, head.is_some())?;
-    if request.amend {
-        check_notes(repo)?;
+    if request.amend
+        && let Some(source) = sapwood::commit::rewritten_notes(repo)?
+    {
+        return Err(Failure::unsupported(&format!("{source} with --amend")));
     }
     let mut editor = request.file.is_none() && request.message.is_none() && request.reuse.is_none();
-    let configured = repo.config_path("commit.template")?;
+    let configured = repo.config_path(&keys::commit::TEMPLATE)?;
     let configured = configured.map(|path| BString::from(path.as_bytes()));
     let mut template = match &request.template {
         Some(file) => Some(below_top(repo, file.as_bstr())),
@@ -163,8 +115,8 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
     if request.wanted.format.is_some() || request.wanted.nul {
         request.dry_run = true;
     }
-    let cleanup = request.cleanup.clone().or_else(|| repo.config_str("commit.cleanup"));
-    let signs = repo.config_bool("commit.gpgSign")?.unwrap_or(false);
+    let cleanup = request.cleanup.clone().or_else(|| repo.config_str(&keys::commit::CLEANUP));
+    let signs = repo.config(&keys::commit::GPG_SIGN)?;
     let verbose = match request.verbose {
         Some(verbose) => verbose,
         None => configured_verbosity(repo)?,
@@ -172,7 +124,7 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
     Ok(Plan {
         includes_status: match request.status {
             Some(status) => status,
-            None => repo.config_bool("commit.status")?.unwrap_or(true),
+            None => repo.config(&keys::commit::STATUS)?,
         },
         cleanup: cleanup_mode(cleanup.as_ref().map(|mode| mode.as_bstr()), editor)?,
         key: request.sign.clone().unwrap_or_else(|| signs.then(BString::default)),
@@ -191,10 +143,12 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
 
 /// Reads `commit.verbose`: a number, or a boolean.
 pub(super) fn configured_verbosity(repo: &Repository) -> Result<usize, repo::Error> {
-    let value = repo.config_str("commit.verbose");
-    match value.is_some_and(|value| value.first().is_some_and(|first| b"-+0123456789".contains(first))) {
-        true => Ok(repo.config_int("commit.verbose")?.and_then(|it| usize::try_from(it).ok()).unwrap_or(0)),
-        false => Ok(usize::from(repo.config_bool("commit.verbose")?.unwrap_or(false))),
+    let value = repo.config_str(&keys::commit::VERBOSE);
+    if value.is_some_and(|value| value.first().is_some_and(|first| b"-+0123456789".contains(first))) {
+        let number: Option<i32> = repo.config_as(&keys::commit::VERBOSE)?;
+        Ok(number.and_then(|it| usize::try_from(it).ok()).unwrap_or(0))
+    } else {
+        Ok(usize::from(repo.config_as(&keys::commit::VERBOSE)?.unwrap_or(false)))
     }
 }
 
@@ -288,8 +242,5 @@ pub(super) fn commit(repo: &Repository, spec: &BStr) -> Result<CommitText, Failu
 
 /// Returns a file of the command line in Git's form, relative to the worktree's root.
 pub(super) fn below_top(repo: &Repository, file: &BStr) -> BString {
-    match file.starts_with(b"/") || file == "-" {
-        true => file.to_owned(),
-        false => text!(repo.prefix(), file),
-    }
+    if file.starts_with(b"/") || file == "-" { file.to_owned() } else { text!(repo.prefix(), file) }
 }

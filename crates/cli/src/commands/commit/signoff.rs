@@ -2,7 +2,7 @@
 //! The rules for such a block are those of git-interpret-trailers(1).
 
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::Repository;
+use repo::{Repository, keys};
 
 use crate::term::console::text;
 
@@ -25,9 +25,10 @@ pub(super) fn append(repo: &Repository, message: &mut BString, who: &BStr, ignor
     }
     let end = message.len() - ignored;
     let rules = Rules::read(repo, comment);
-    let footer = match message[..end] == **line {
-        true => Footer::EndsWithLine,
-        false => rules.footer(&message[..end], line.as_bstr()),
+    let footer = if message[..end] == **line {
+        Footer::EndsWithLine
+    } else {
+        rules.footer(&message[..end], line.as_bstr())
     };
     let mut added = Vec::new();
     if footer == Footer::None {
@@ -67,7 +68,7 @@ impl Rules {
                 }
             }
         }
-        let separators = repo.config_str("trailer.separators").unwrap_or_else(|| ":".into());
+        let separators = repo.config_text(&keys::trailer::SEPARATORS);
         Rules { separators, names, comment: comment.to_owned() }
     }
 
@@ -81,7 +82,7 @@ impl Rules {
             Some(end) => &message[..end],
             None => message,
         };
-        let end = message.len() - super::cleanup::ignored_bytes(message, self.comment.as_bstr());
+        let end = message.len() - sapwood::commit::cleanup::ignored_bytes(message, self.comment.as_bstr());
         let message = &message[..end];
         let mut last = None;
         let mut continues = false;

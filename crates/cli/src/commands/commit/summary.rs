@@ -8,9 +8,11 @@ use engine::{
     pathspec::Pathspecs,
 };
 use format::ObjectId;
-use repo::{Head, Person, submodule::Ignore};
+use repo::{Head, Person, keys, submodule::Ignore};
 
-use super::{Run, index::Prepared, message, template::shown_date};
+use sapwood::commit::prepare::Prepared;
+
+use super::{Run, message, template::shown_date};
 use crate::{
     commands::diffstat,
     session::real_git,
@@ -22,7 +24,8 @@ use crate::{
 };
 
 /// Settings that affect the diffstat and are not supported here.
-const UNKNOWN: [&str; 3] = ["diff.algorithm", "diff.relative", "diff.renameLimit"];
+const UNKNOWN: [&str; 3] =
+    [keys::diff::ALGORITHM.name(), keys::diff::RELATIVE.name(), keys::diff::RENAME_LIMIT.name()];
 
 impl Run<'_> {
     /// Returns the diffstat of the commit, or `None` if only the real Git can determine it.

@@ -2,16 +2,13 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Person;
-
-use super::{
-    Run,
+use sapwood::commit::{
+    Whence,
     cleanup::{self, Cleanup},
-    index::Prepared,
-    message::Draft,
-    patch::Patch,
-    plan::Whence,
-    signoff,
+    prepare::Prepared,
 };
+
+use super::{Run, message::Draft, patch::Patch, signoff};
 use crate::{
     commands::status::preview::{self, Preview},
     term::{console::text, failure::Failure, text::date::DateFormat},

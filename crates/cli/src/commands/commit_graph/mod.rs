@@ -14,7 +14,7 @@ use engine::{
     midx::Notice,
 };
 use format::commit_graph::Use;
-use repo::Repository;
+use repo::{Repository, keys};
 use store::commit_graph::{chain_path, single_path};
 use sys::by_path;
 
@@ -22,9 +22,9 @@ use self::options::{Request, TABLE};
 use crate::{
     commands::{
         object_dirs::{self, ObjectDir},
-        obstacles::{ANSWERING, LOOKING},
+        obstacles::{ANSWERING, LOOKING, PARTIAL_OR_GRAFTS},
         reason::Reason,
-        record::{Candidate, Command, Group, Traits},
+        record::{Candidate, Check, Command, Group, LineCheck, Traits},
         rules::{Variable, When},
     },
     session::{invocation::Invocation, settings::Settings},
@@ -47,10 +47,20 @@ pub(super) const COMMAND: Command = Command {
     settings: &[LOOKING],
     variables: &[TESTS],
     line: &[
-        |survey, args| object_dirs::subcommand(survey, args, SERVED, options::options_of),
-        options::dates,
+        LineCheck::new(
+            "a subcommand but `write` and `verify`; a wrong number of arguments; options before the subcommand, or of another one",
+            |survey, args| object_dirs::subcommand(survey, args, SERVED, options::options_of),
+        ),
+        LineCheck::new("dates of `--expire-time` but `now`, `never` and `<n>.<unit>.ago`", options::dates),
     ],
-    checks: &[ANSWERING, &[object_dirs::repository, submodules]],
+    checks: &[
+        ANSWERING,
+        &[
+            Check::new(PARTIAL_OR_GRAFTS, object_dirs::repository),
+            Check::new("`submodule.<name>.ignore`, `diff.ignoreSubmodules`", submodules),
+        ],
+    ],
+    late: &["commits that cannot be read", "damaged commits", "filters that are not to be read"],
     run,
     ..Command::BASE
 };
@@ -67,7 +77,7 @@ fn submodules(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let is_setting = |name: &bstr::BStr| name.starts_with(b"submodule.") && name.ends_with(b".ignore");
     let by_setting =
-        repo.config_names().any(is_setting) || repo.config_str("diff.ignoreSubmodules").is_some();
+        repo.config_names().any(is_setting) || repo.config_str(&keys::diff::IGNORE_SUBMODULES).is_some();
     let file = repo.work_tree().and_then(|top| by_path::read(&top.join(".gitmodules")).ok().flatten());
     let ignores = by_setting || file.is_some_and(|content| content.contains_str("ignore"));
     ignores.then(|| Reason::repository("submodules may be ignored")).into_iter().collect()
@@ -78,7 +88,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     let context = Context {
         run,
         repo: &repo,
@@ -152,13 +162,13 @@ impl Context<'_> {
 
     /// `commitGraph.generationVersion`
     fn generation_version(&self) -> Result<i32, Failure> {
-        Ok(self.repo.config_int("commitGraph.generationVersion")?.unwrap_or(2))
+        Ok(self.repo.config(&keys::commit_graph::GENERATION_VERSION)?)
     }
 
     /// `commitGraph.changedPathsVersion`; 0: filters are not read, -1: any version is read.
     fn filter_version(&self) -> Result<i32, Failure> {
-        let reads = self.repo.config_bool("commitGraph.readChangedPaths")?.unwrap_or(true);
-        let version = self.repo.config_int("commitGraph.changedPathsVersion")?;
+        let reads = self.repo.config(&keys::commit_graph::READ_CHANGED_PATHS)?;
+        let version = self.repo.config(&keys::commit_graph::CHANGED_PATHS_VERSION)?;
         Ok(version.unwrap_or(if reads { -1 } else { 0 }))
     }
 

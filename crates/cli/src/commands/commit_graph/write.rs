@@ -11,7 +11,7 @@ use engine::{
     worktree::prune::Expire,
 };
 use format::{Kind, ObjectId, commit_graph::bloom};
-use repo::objects::Objects;
+use repo::{keys, objects::Objects};
 use store::{
     Lock,
     commit_graph::{self as files, chain_path, single_path},
@@ -56,8 +56,8 @@ impl Context<'_> {
             let wrong = "use at most one of --reachable, --stdin-commits, or --stdin-packs";
             return Err(Failure::fatal(wrong));
         }
-        let configured = self.repo.config_bool("commitGraph.changedPaths")?;
-        let max_new = self.repo.config_int("commitGraph.maxNewFilters")?;
+        let configured = self.repo.config(&keys::commit_graph::CHANGED_PATHS)?;
+        let max_new = self.repo.config(&keys::commit_graph::MAX_NEW_FILTERS)?;
         let place = self.place(request)?;
         let objects = self.repo.stored_objects();
         let Some(tips) = self.tips(request, &objects)? else { return Err(Failure::Reported(1)) };
@@ -89,7 +89,7 @@ impl Context<'_> {
 
     /// Returns `commitGraph.changedPathsVersion`, or `None` if no graph may be written here.
     fn version_to_write(&self) -> Result<Option<i32>, Failure> {
-        if !self.repo.config_bool("core.commitGraph")?.unwrap_or(true) {
+        if !self.repo.config(&keys::core::COMMIT_GRAPH)? {
             console::warning("attempting to write a commit-graph, but 'core.commitGraph' is disabled");
             return Ok(None);
         }

@@ -6,20 +6,14 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{ObjectId, loose::Kind};
 use repo::{GivenIdentity, Repository, Who};
-use store::objects::Transaction;
+use store::objects::ObjectTransaction;
 
 use crate::{
     commands::{
         obstacles::{self, LOOKING},
         record::{Check, Command, Group, Revisions},
     },
-    session::{
-        Session,
-        input::Input,
-        invocation::Invocation,
-        new_commit::{self, NewCommit},
-        settings::Settings,
-    },
+    session::{Session, input::Input, invocation::Invocation, new_commit::NewCommit, settings::Settings},
     term::{
         args::{
             Grammar,
@@ -47,7 +41,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-const CHECKS: &[Check] = &[obstacles::settings, obstacles::revisions, obstacles::guessed_identity];
+const CHECKS: &[Check] = &[obstacles::RULES, obstacles::REVISIONS, obstacles::GUESSED_IDENTITY];
 
 #[derive(Clone, Copy)]
 enum Key {
@@ -75,7 +69,7 @@ const TABLE: Table<Key> = Table {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let parsed = TABLE.parse(args)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?.for_recording();
+    let settings = Settings::read(&repo)?.for_recording();
     let mut parents = Vec::new();
     let mut message = BString::default();
     let mut key: Option<BString> = None;
@@ -106,7 +100,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         message = read.map_err(failed)?.into();
     }
     must_be(&repo, named, Kind::Tree)?;
-    let person = |who| new_commit::person(&repo, who, GivenIdentity::default());
+    let person = |who| repo.person(who, GivenIdentity::default());
     let commit = NewCommit {
         tree: named,
         parents,
@@ -116,11 +110,12 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         message: message.as_bstr(),
         key: key.as_ref().map(|key| key.as_bstr()),
     };
-    let objects = Transaction::new(settings.objects(&repo));
+    let objects = ObjectTransaction::new(settings.objects(&repo));
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let oid = commit.write(session, &objects).map_err(|failure| match failure {
-        Failure::Reported(_) => Failure::Reported(1),
-        other => other,
+    let oid = commit.write(session.context(run), &objects).map_err(|error| match error {
+        // The reason was printed.
+        sapwood::Error::NotSigned => Failure::Reported(1),
+        error => error.into(),
     })?;
     objects.publish()?;
     console::out(oid.to_string());
@@ -156,9 +151,10 @@ fn parent(repo: &Repository, name: &BStr, parents: &mut Vec<ObjectId>) -> Result
     let oid = repo.resolve_commit(name)?;
     let oid = oid.ok_or_else(|| Failure::Fatal(text!("not a valid object name ", name)))?;
     must_be(repo, oid, Kind::Commit)?;
-    match parents.contains(&oid) {
-        true => console::error(format!("duplicate parent {oid} ignored")),
-        false => parents.push(oid),
+    if parents.contains(&oid) {
+        console::error(format!("duplicate parent {oid} ignored"))
+    } else {
+        parents.push(oid)
     }
     Ok(())
 }
@@ -171,8 +167,9 @@ fn must_be(repo: &Repository, oid: ObjectId, kind: Kind) -> Result<(), Failure> 
     if !repo.objects().has(&oid)? {
         return Err(Failure::fatal(format!("{oid} is not a valid object")));
     }
-    match repo.objects().header(&oid)?.0 == kind {
-        true => Ok(()),
-        false => Err(Failure::fatal(format!("{oid} is not a valid '{kind}' object"))),
+    if repo.objects().header(&oid)?.0 == kind {
+        Ok(())
+    } else {
+        Err(Failure::fatal(format!("{oid} is not a valid '{kind}' object")))
     }
 }

@@ -116,11 +116,12 @@ impl<'a> Context<'a> {
             Location::Everywhere => Chosen::Everywhere,
             Location::File(name) if name == "-" => Chosen::Stdin,
             Location::File(name) => {
-                let path = self.run.path(name).map_err(|_| Failure::Unserved("such a path"))?;
+                let path = self.run.path(name).map_err(|_| Failure::Unserved("paths of this form"))?;
                 let prefix = repo.map_or(BStr::new(""), |repo| repo.prefix());
-                let name = match name.starts_with(b"/") {
-                    true => name.clone(),
-                    false => [prefix.as_bytes(), name].concat().into(),
+                let name = if name.starts_with(b"/") {
+                    name.clone()
+                } else {
+                    [prefix.as_bytes(), name].concat().into()
                 };
                 Chosen::File(File { path, name, scope: Scope::Command })
             }
@@ -149,7 +150,7 @@ impl<'a> Context<'a> {
             Place::Outside(_) => None,
         };
         let path = name.resolve(base.unwrap_or(&self.run.cwd));
-        let path = path.map_err(|_| Failure::Unserved("such a path"))?;
+        let path = path.map_err(|_| Failure::Unserved("paths of this form"))?;
         Ok(File { path, name: name.as_bytes().into(), scope })
     }
 
@@ -185,7 +186,7 @@ impl<'a> Context<'a> {
 
     /// Reads the settings.
     pub(super) fn read(&self) -> Result<Found<'_>, Failure> {
-        let unreadable = || Failure::Unserved("a file that cannot be read");
+        let unreadable = || Failure::Unserved("files that cannot be read");
         match &self.chosen {
             Chosen::Everywhere if self.includes == Some(false) => {
                 Err(Failure::Unserved("all files without includes"))
@@ -195,7 +196,7 @@ impl<'a> Context<'a> {
                 Ok(None) => Ok(Found::Missing(file)),
                 Ok(Some(content)) => {
                     let one = self.one(&content, &file.path, file.name.as_bstr(), Origin::File, file.scope);
-                    self.parse(one).map(Found::One).map_err(|_| Failure::Unserved("such a file"))
+                    self.parse(one).map(Found::One).map_err(|_| Failure::Unserved("files with mistakes"))
                 }
                 Err(_) => Err(unreadable()),
             },
@@ -215,7 +216,7 @@ impl<'a> Context<'a> {
             Chosen::Blob(name) => {
                 let content = self.blob(name.as_bstr()).ok_or_else(unreadable)?;
                 let one = self.one(&content, Path::new(""), name.as_bstr(), Origin::Blob, Scope::Command);
-                self.parse(one).map(Found::One).map_err(|_| Failure::Unserved("such a blob"))
+                self.parse(one).map(Found::One).map_err(|_| Failure::Unserved("blobs with mistakes"))
             }
         }
     }
@@ -288,6 +289,6 @@ fn is_readable(path: &Path) -> Result<bool, Failure> {
     match by_path::open(path) {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(false),
-        Err(_) => Err(Failure::Unserved("a file that cannot be read")),
+        Err(_) => Err(Failure::Unserved("files that cannot be read")),
     }
 }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::{Configured, Origin, Scope};
+use repo::{Configured, Origin, Scope, keys};
 use sys::Regex;
 
 use super::{
@@ -165,13 +165,13 @@ pub(super) fn color_bool(
     for entry in found.entries() {
         let field = match entry.key {
             key if key == slot => &mut own,
-            key if key == "diff.color" => &mut diff,
-            key if key == "color.ui" => &mut all,
+            key if keys::diff::COLOR.is(key) => &mut diff,
+            key if keys::color::UI.is(key) => &mut all,
             _ => continue,
         };
         *field = Some(ColorBool::of(&entry)?);
     }
-    let diff = diff.filter(|_| slot == "color.diff");
+    let diff = diff.filter(|_| slot == keys::color::DIFF.name());
     let is_on = match own.or(diff).or(all).unwrap_or(ColorBool::Auto) {
         ColorBool::Never => false,
         ColorBool::Always => true,
@@ -218,9 +218,10 @@ impl ColorBool {
 
 /// Returns an error if Git would start a pager.
 fn unless_paged(job: &Job) -> Result<(), Failure> {
-    match job.is_paged && std::io::stdout().is_terminal() {
-        true => Err(Failure::Unserved("listings on a terminal")),
-        false => Ok(()),
+    if job.is_paged && std::io::stdout().is_terminal() {
+        Err(Failure::Unserved("listings on a terminal"))
+    } else {
+        Ok(())
     }
 }
 
@@ -228,9 +229,10 @@ fn unless_paged(job: &Job) -> Result<(), Failure> {
 /// cannot be read again.
 fn unserved(context: &Context<'_>) -> Failure {
     const WHAT: &str = "values of this type";
-    match context.reads_stdin() {
-        true => Failure::fatal(format!("{WHAT} are not supported in standard input")),
-        false => Failure::Unserved(WHAT),
+    if context.reads_stdin() {
+        Failure::fatal(format!("{WHAT} are not supported in standard input"))
+    } else {
+        Failure::Unserved(WHAT)
     }
 }
 
@@ -312,9 +314,10 @@ fn line(context: &Context<'_>, job: &Job, given: &Given<'_>, separator: char) ->
             .map_or((Origin::CommandLine, BStr::new("")), |entry| (entry.origin, entry.source_name));
         out.extend_from_slice(origin_name(origin));
         out.push(b':');
-        match display.nul {
-            true => out.extend_from_slice(name),
-            false => out.extend_from_slice(&format::quote(name, true)),
+        if display.nul {
+            out.extend_from_slice(name)
+        } else {
+            out.extend_from_slice(&format::quote(name, true))
         }
         out.push(column_end);
     }

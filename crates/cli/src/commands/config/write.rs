@@ -2,6 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::config::{self, SectionError};
+use repo::keys;
 use store::{Fsync, LockOptions};
 
 use super::{
@@ -40,7 +41,7 @@ pub(super) fn change(context: &Context<'_>, job: &Job, change: &Change) -> Resul
         }
     };
     // Git checks the pattern only if the file exists.
-    let select = selection(&change.values).map_err(|_| Failure::Unserved("such patterns"))?;
+    let select = selection(&change.values).map_err(|_| Failure::Unserved("patterns of this form"))?;
     let edit = config::Change {
         key: name,
         value: value.as_ref().map(|value| value.as_bstr()),
@@ -67,7 +68,7 @@ pub(super) fn change(context: &Context<'_>, job: &Job, change: &Change) -> Resul
             Ok(NOTHING_SET)
         }
         Err(Stop::Lock(error)) => no_lock(&file, Some(&error)),
-        Err(_) => Err(Failure::Unserved("such a file")),
+        Err(_) => Err(Failure::Unserved("files with mistakes")),
     }
 }
 
@@ -90,7 +91,7 @@ pub(super) fn section(context: &Context<'_>, old: &BStr, new: Option<&BString>) 
         Ok(()) if found == 0 => Err(Failure::fatal(text!("no such section: ", old))),
         Ok(()) => Ok(0),
         Err(Stop::Lock(_)) => no_lock(&file, None),
-        Err(_) => Err(Failure::Unserved("such a file")),
+        Err(_) => Err(Failure::Unserved("files with mistakes")),
     }
 }
 
@@ -130,21 +131,19 @@ fn rewrite(
 }
 
 fn lock_options(place: &Place) -> Result<LockOptions, Failure> {
-    const WHAT: &str = "such settings of locks";
+    const WHAT: &str = "invalid settings of locks";
     match place {
         Place::Repository(repo) => Ok(LockOptions {
             shared: settings::shared(repo).map_err(|_| Failure::Unserved(WHAT))?,
-            record_pid: repo
-                .config_bool("core.lockfilePid")
-                .map_err(|_| Failure::Unserved(WHAT))?
-                .unwrap_or(false),
+            record_pid: repo.config(&keys::core::LOCKFILE_PID).map_err(|_| Failure::Unserved(WHAT))?,
             ..LockOptions::default()
         }),
         Place::Outside(outside) => {
-            let is_set = |key| outside.config_value(key).is_some();
-            match is_set("core.sharedRepository") || is_set("core.lockfilePid") {
-                true => Err(Failure::Unserved(WHAT)),
-                false => Ok(LockOptions::default()),
+            let is_set = |key: &str| outside.config_value(key).is_some();
+            if is_set(keys::core::SHARED_REPOSITORY.name()) || is_set(keys::core::LOCKFILE_PID.name()) {
+                Err(Failure::Unserved(WHAT))
+            } else {
+                Ok(LockOptions::default())
             }
         }
     }

@@ -29,6 +29,7 @@ use crate::{
         args::{Grammar, Native::Both, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
+        notice,
         text::{bytes::readable, os_error},
     },
 };
@@ -123,7 +124,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     counts.count_loose(&repo, &request, objects, &shown);
     if request.verbose {
         packs::count(&mut counts, &repo, &objects.join("pack"), &shown.join("pack"));
-        console::print_object_store_errors(&repo);
+        notice::print_object_store_errors(&repo);
     }
     counts.report(&request, &repo);
     Ok(0)

@@ -26,20 +26,24 @@ use format::{
     ObjectId,
     index::{Index, Stage},
 };
-use repo::{Repository, objects};
+use repo::{
+    Repository,
+    keys::{self, BoolOr},
+    objects,
+};
 use sys::Dir;
 
 use crate::{
     commands::{
-        obstacles::{GENERAL, READING, attributes_of_pathspecs},
+        obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, READING},
         paths,
         reason::Reason,
-        record::{Candidate, Command, Group, Revisions, Traits},
+        record::{Candidate, Check, Command, Group, Revisions, Traits},
         rules::{Setting, When},
         scan_messages,
     },
     session::{
-        apply,
+        index,
         invocation::Invocation,
         monitor,
         revisions::warn_ambiguous,
@@ -52,6 +56,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::{self, Failure},
+        notice,
     },
 };
 use options::Variant;
@@ -69,8 +74,8 @@ pub(super) const FILES: Command = Command {
     syntax: &options::FILES,
     revisions: Revisions::Leading,
     settings: &[GENERAL, SETTINGS],
-    line: &[attributes_of_pathspecs],
-    checks: &[READING, &[words_of_files]],
+    line: &[ATTRIBUTES_OF_PATHSPECS],
+    checks: &[READING, &[WORDS_OF_FILES]],
     run: files,
     ..Command::BASE
 };
@@ -84,17 +89,17 @@ pub(super) const INDEX: Command = Command {
             skipped. Lists, renames, copies and `-S` and `-G` are supported; patches and statistics are not.",
     syntax: &options::INDEX,
     traits: Traits { plans_first: true, ..Command::BASE.traits },
-    checks: &[READING, &[words_of_index]],
+    checks: &[READING, &[WORDS_OF_INDEX]],
     run: index,
     ..FILES
 };
 
 /// Settings that change which files are binary for Git, and settings whose values Git may reject.
 const SETTINGS: &[Setting] = &[
-    ("diff.*.binary", When::Set),
-    ("diff.color.*", When::Set),
-    ("diff.dirstat", When::Set),
-    ("diff.wserrorhighlight", When::Set),
+    (keys::diff::DRIVER_BINARY.name(), When::Set),
+    (keys::diff::COLOR_ALL.name(), When::Set),
+    (keys::diff::DIRSTAT.name(), When::Set),
+    (keys::diff::WS_ERROR_HIGHLIGHT.name(), When::Set),
 ];
 
 /// Runs `diff-files`. Returns the exit code.
@@ -102,7 +107,7 @@ fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::parse(Variant::Files, args)?;
     let repo = run.open()?;
     refused::check(&repo, &[Reader::Every, Reader::Repository, Reader::Plumbing])?;
-    let settings = Settings::read(run, &repo)?.for_lookups();
+    let settings = Settings::read(&repo)?.for_lookups();
     resolve_objects(&repo, &settings, &mut request)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let specs = pathspecs(run, &repo, &request, &request.words)?;
@@ -131,7 +136,7 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         &repo,
         &[Reader::Every, Reader::Repository, Reader::Plumbing, Reader::Refs, Reader::Hooks],
     )?;
-    let settings = Settings::read(run, &repo)?.for_lookups();
+    let settings = Settings::read(&repo)?.for_lookups();
     resolve_objects(&repo, &settings, &mut request)?;
     let (word, words) = request.words.split_first().expect("one is asked for");
     let named = named(run, &repo, &settings, &request, word.as_bstr())?;
@@ -143,25 +148,27 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         None if request.cached => repo.git_dir(),
         None => return Err(Failure::no_worktree()),
     };
-    console::print_object_store_errors(&repo);
+    notice::print_object_store_errors(&repo);
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     // Listing unchanged entries needs each file.
     let fill = if request.unchanged == Unchanged::Listed { Expansion::AtOnce } else { Expansion::Later };
     let Read { mut index, before, .. } = load(run, &repo, &settings, &root, fill)?;
     sparse_index::expand_for(&repo, &mut index, &|_| Purpose::Compare(tree))?;
-    let worktree = match request.cached {
-        true => Worktree::default(),
-        false => examine(run, &repo, &root, &index, &specs, &request, None)?,
+    let worktree = if request.cached {
+        Worktree::default()
+    } else {
+        examine(run, &repo, &root, &index, &specs, &request, None)?
     };
     worktree.warnings.iter().for_each(console::warning);
-    let against = match request.cached {
-        true => Against::Index { intended: request.intended.unwrap_or(IntentToAdd::Shown) },
-        false => Against::Worktree {
+    let against = if request.cached {
+        Against::Index { intended: request.intended.unwrap_or(IntentToAdd::Shown) }
+    } else {
+        Against::Worktree {
             changes: &worktree.changes,
             unreadable: &worktree.unreadable,
             missing: request.missing,
             changes_within: status::changes_within,
-        },
+        }
     };
     let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope(&request, &specs))?;
     // Git reads `.gitmodules` once, so its warnings are printed once.
@@ -207,7 +214,7 @@ fn load(
     root: &Dir,
     fill: Expansion,
 ) -> Result<Read, Failure> {
-    let mut read = apply::read_index(repo, settings, root, ExpansionHint::Print, fill)?;
+    let mut read = index::read_index(repo, settings, root, ExpansionHint::Print, fill)?;
     monitor::refresh(run, repo, settings, &mut read.index)?;
     Ok(read)
 }
@@ -310,13 +317,28 @@ fn pathspecs(
             return Err(Failure::Fatal(text!("'", first, "' is one revision too many")));
         }
         paths::must_be_a_file(run, repo, first.as_bstr())?;
-        others.iter().try_for_each(|word| match word.starts_with(b"-") {
-            true => paths::must_be_a_file(run, repo, word.as_bstr()),
-            false => paths::must_be_another_file(run, repo, word.as_bstr()),
+        others.iter().try_for_each(|word| {
+            if word.starts_with(b"-") {
+                paths::must_be_a_file(run, repo, word.as_bstr())
+            } else {
+                paths::must_be_another_file(run, repo, word.as_bstr())
+            }
         })?;
     }
     paths::parse(run, repo, words)
 }
+
+const WORDS_OF_FILES: Check = Check::new(
+    "options that do not go together; a word that may be no object; a word that is a revision and a path, \
+     or neither; `-B`, `-S` and `-G` among renames with `core.autocrlf`",
+    words_of_files,
+);
+
+const WORDS_OF_INDEX: Check = Check::new(
+    "options that do not go together; a word that may be no tree or object; a word that is a revision \
+     and a path, or neither; `-B`, `-S` and `-G` of files among renames with `core.autocrlf`",
+    words_of_index,
+);
 
 /// Detects words of `diff-files` that may not be a tree, an object or a path.
 fn words_of_files(candidate: &Candidate<'_>) -> Vec<Reason> {
@@ -351,7 +373,7 @@ fn obstacle(run: &Invocation, repo: &Repository, variant: Variant, args: &[BStri
     let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
     let reads_again = request.detect.is_some() && (has_text || request.rewrites.is_some());
     let looks_into_files = !request.cached && reads_again;
-    if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
+    if looks_into_files && !matches!(repo.config(&keys::core::AUTOCRLF), Ok(BoolOr::Bool(false))) {
         return Some("'-B', '-S' or '-G' among renames where line ends are converted");
     }
     let mut words = &request.words[..];
@@ -400,7 +422,7 @@ fn finish(
     }
     let (mut skipped, mut uses, mut hashed) = (None, SourceUses::default(), HashSet::new());
     if let Some(detect) = request.detect {
-        let configured = repo.config_int("diff.renameLimit")?;
+        let configured = repo.config(&keys::diff::RENAME_LIMIT)?;
         let configured = configured.map(|limit| usize::try_from(limit).unwrap_or(0));
         let options = renames::Options {
             detect,

@@ -588,13 +588,12 @@ enum Search {
 }
 
 fn abbrev(line: &mut Line, value: Value) -> Result<(), Failure> {
-    line.request.abbrev = match value.on {
-        false => None,
-        true => {
-            let parse = |text: BString| number(&text).ok_or_else(|| unserved("such an '--abbrev'"));
-            let digits = value.text.map(parse).transpose()?;
-            Some(digits.map(|digits| digits.max(MINIMUM_ABBREV)))
-        }
+    line.request.abbrev = if value.on {
+        let parse = |text: BString| number(&text).ok_or_else(|| unserved("such an '--abbrev'"));
+        let digits = value.text.map(parse).transpose()?;
+        Some(digits.map(|digits| digits.max(MINIMUM_ABBREV)))
+    } else {
+        None
     };
     Ok(())
 }

@@ -93,9 +93,10 @@ fn push(out: &mut BString, path: &BStr, format: &Format, end: u8) {
         path = path[format.base.len().min(path.len())..].as_bstr();
         path = path.strip_prefix(b"/").unwrap_or(path).as_bstr();
     }
-    match format.nul {
-        true => out.extend_from_slice(path),
-        false => format::quote_into(out, path, format.quote_path),
+    if format.nul {
+        out.extend_from_slice(path)
+    } else {
+        format::quote_into(out, path, format.quote_path)
     }
     out.push(end);
 }

@@ -6,6 +6,8 @@ use engine::{
     fetch::remote::Remote,
 };
 
+use repo::keys;
+
 use super::context::FetchContext;
 use crate::term::{
     console::{self, text},
@@ -15,7 +17,7 @@ use crate::term::{
 impl FetchContext<'_> {
     /// Fetches the bundles. Returns true if there may be new objects and refs.
     pub(super) fn fetch_bundles(&self) -> Result<bool, Failure> {
-        let Some(uri) = self.repo.config_str("fetch.bundleURI").filter(|uri| !uri.is_empty()) else {
+        let Some(uri) = self.repo.config_str(&keys::fetch::BUNDLE_URI).filter(|uri| !uri.is_empty()) else {
             return Ok(false);
         };
         let nobody = Remote::default();

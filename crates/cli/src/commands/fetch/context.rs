@@ -1,15 +1,14 @@
 //! The values that all forms of the command share.
 
 use bstr::BString;
+use sapwood::maintenance::{self, MaintenanceOutput};
+
+use repo::keys;
 
 use super::{options::Request, table::Form};
 use crate::{
     commands::commit_graph,
-    session::{
-        invocation::Invocation,
-        maintenance::{self, MaintenanceOutput},
-        settings::Settings,
-    },
+    session::{Session, invocation::Invocation, settings::Settings},
     term::failure::Failure,
 };
 
@@ -24,12 +23,18 @@ pub(super) struct FetchContext<'a> {
 }
 
 impl FetchContext<'_> {
+    /// Returns the context of the library.
+    pub(super) fn library(&self) -> sapwood::Context<'_> {
+        let session = Session { invocation: self.run, repository: self.repo, settings: self.settings };
+        session.context(self.run)
+    }
+
     /// `--write-commit-graph`, `fetch.writeCommitGraph`: writes a layer with the new commits. A
     /// failure is printed, and does not fail the fetch.
     pub(super) fn write_commit_graph(&self) -> Result<(), Failure> {
         let wanted = match self.request.commit_graph {
             Some(wanted) => wanted,
-            None => self.repo.config_bool("fetch.writeCommitGraph")?.unwrap_or(false),
+            None => self.repo.config(&keys::fetch::WRITE_COMMIT_GRAPH)?,
         };
         if wanted {
             let repo = self.repo.open_again()?;
@@ -47,9 +52,11 @@ impl FetchContext<'_> {
     /// objects: they make it repack, unless the configuration forbids that.
     fn hints(&self) -> Result<Vec<BString>, Failure> {
         let mut hints = Vec::new();
-        for (key, value) in [("gc.autoPackLimit", "1"), ("maintenance.incremental-repack.auto", "-1")] {
-            if self.request.refetch && self.repo.config_int(key)? != Some(0) {
-                hints.push(format!("{key}={value}").into());
+        for (key, value) in
+            [(keys::gc::AUTO_PACK_LIMIT, "1"), (keys::maintenance::INCREMENTAL_REPACK_AUTO, "-1")]
+        {
+            if self.request.refetch && self.repo.config(&key)? != Some(0) {
+                hints.push(format!("{}={value}", key.name()).into());
             }
         }
         Ok(hints)
@@ -62,6 +69,6 @@ impl FetchContext<'_> {
         }
         let output =
             if self.request.verbosity < 0 { MaintenanceOutput::Quiet } else { MaintenanceOutput::Progress };
-        maintenance::start_with(self.run, self.repo, output, &self.hints()?)
+        Ok(maintenance::start_with(self.library(), output, &self.hints()?)?)
     }
 }

@@ -12,7 +12,7 @@ use engine::{
     fetch::remote::Remote,
     workspace::base::{Bases, BlobSource},
 };
-use repo::{LazyFetch, OpenOptions, Place, Promised, Repository, objects::Contents};
+use repo::{LazyFetch, OpenOptions, Place, Promised, Repository, keys, objects::Contents};
 
 use super::{context::FetchContext, options::Request, report, table::Form};
 use crate::{
@@ -64,7 +64,7 @@ impl Fetcher {
     fn try_fetch(&self, wanted: &Promised<'_>) -> Result<(), Failure> {
         let run = self.invocation(wanted.open);
         let repo = Repository::open(wanted.open)?;
-        let settings = Settings::read(&run, &repo)?;
+        let settings = Settings::read(&repo)?;
         let request = Request {
             verbosity: if wanted.quiet { -1 } else { 0 },
             leaves_fetch_head: true,
@@ -82,7 +82,7 @@ impl Fetcher {
 
 impl LazyFetch for Fetcher {
     fn contents(&self, place: &Place<'_>) -> Option<Box<dyn Contents>> {
-        let configured = (place.setting)("sapwood.basedir");
+        let configured = (place.setting)(&keys::sapwood::BASE_DIR);
         let bases = configured.unwrap_or_else(|| place.common.join("sapwood").join("bases"));
         Some(Box::new(BlobSource::of(Bases::at(&bases), place.hash)))
     }

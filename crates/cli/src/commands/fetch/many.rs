@@ -12,6 +12,8 @@ use std::{
 use bstr::{BStr, BString};
 use engine::fetch::fetch_head::FetchHead;
 
+use repo::keys;
+
 use super::{context::FetchContext, options::Recurse, remote_selection::Words, report};
 use crate::{
     session::settings,
@@ -45,7 +47,7 @@ impl FetchContext<'_> {
         }
         let jobs = match request.jobs {
             Some(jobs) => jobs,
-            None => self.repo.config_int("fetch.parallel")?.unwrap_or(1),
+            None => self.repo.config(&keys::fetch::PARALLEL)?,
         };
         let jobs = match usize::try_from(jobs) {
             Ok(0) => sys::cores(),

@@ -12,13 +12,10 @@ mod many;
 mod obstacles;
 mod one;
 mod options;
-mod partial;
 mod remote_selection;
 mod report;
-mod restrict;
 mod submodules;
 mod table;
-mod upstream;
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::negotiate::Algorithm;
@@ -32,8 +29,8 @@ use self::{
 };
 use crate::{
     commands::{
-        obstacles::{GENERAL, hooks::configured, settings},
-        record::{Command, Group},
+        obstacles::{CONFIGURED_HOOKS, GENERAL, RULES},
+        record::{Check, Command, Group},
     },
     session::{
         invocation::Invocation,
@@ -56,7 +53,20 @@ pub(super) const COMMAND: Command = Command {
     settings: &[obstacles::SETTINGS, GENERAL],
     unserved: crate::commands::obstacles::LISTING,
     variables: &[obstacles::VARIABLES],
-    checks: &[&[settings, configured, obstacles::repository, obstacles::remote]],
+    checks: &[&[
+        RULES,
+        CONFIGURED_HOOKS,
+        Check::new(
+            "`info/grafts`; a HEAD that is a symbolic link; a file `packed-refs.new`",
+            obstacles::repository,
+        ),
+        Check::new(
+            "a remote in the directory `remotes` or `branches`, with several `uploadpack`, or with \
+             settings that Git refuses",
+            obstacles::remote,
+        ),
+    ]],
+    late: &["filters that the server chooses"],
     run,
     ..Command::BASE
 };
@@ -67,7 +77,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let words = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     refused::check(&repo, &[Reader::Every, Reader::Repository])?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     refused::check(&repo, &[Reader::Refs])?;
     repo.check_grafts()?;
     request.check(&repo)?;
@@ -83,10 +93,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         action: action.clone(),
         form,
     };
-    let repo = match context.fetch_bundles()? {
+    let repo = if context.fetch_bundles()? {
         // The bundles' objects and refs count from now on.
-        true => &repo.open_again()?,
-        false => &repo,
+        &repo.open_again()?
+    } else {
+        &repo
     };
     let context = FetchContext { run, repo, settings: &settings, request: &request, action, form };
     let code = match remote_selection::select(&context, &words)? {

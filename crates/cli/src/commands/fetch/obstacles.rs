@@ -2,7 +2,10 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
+use sapwood::fetch::{Unsupported, unsupported};
 use sys::by_path;
+
+use repo::keys;
 
 use crate::commands::{
     obstacles,
@@ -13,11 +16,11 @@ use crate::commands::{
 
 /// Settings that affect a fetch and are not native.
 pub(super) const SETTINGS: &[Setting] = &[
-    ("fetch.uriprotocols", When::Set),
-    ("remote.*.proxy", When::Set),
-    ("remote.*.vcs", When::Set),
-    ("transfer.advertisesid", When::True),
-    ("transfer.credentialsinurl", When::Not(&["allow"])),
+    (keys::fetch::URI_PROTOCOLS.name(), When::Set),
+    (keys::remote::PROXY.name(), When::Set),
+    (keys::remote::VCS.name(), When::Set),
+    (keys::transfer::ADVERTISE_SID.name(), When::True),
+    (keys::transfer::CREDENTIALS_IN_URL.name(), When::Not(&["allow"])),
 ];
 
 /// Variables that affect a fetch and are not native.
@@ -43,8 +46,8 @@ pub(super) fn remote(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let mut names: Vec<BString> = survey.rest.first().into_iter().cloned().collect();
     let is_many = survey.options.iter().any(|given| matches!(given.name, "--all" | "--multiple") && given.on);
-    let is_group = names.iter().any(|name| !repo.config_all(&format!("remotes.{name}")).is_empty());
-    let is_all = names.is_empty() && matches!(repo.config_bool("fetch.all"), Ok(Some(true)));
+    let is_group = names.iter().any(|name| !repo.config_all(&keys::remotes::GROUP.of(name)).is_empty());
+    let is_all = names.is_empty() && matches!(repo.config(&keys::fetch::ALL_REMOTES), Ok(true));
     if is_many || is_group || is_all {
         // Each remote gets its own process, which decides itself.
         return Vec::new();
@@ -57,21 +60,18 @@ pub(super) fn remote(candidate: &Candidate<'_>) -> Vec<Reason> {
 
 fn reason(candidate: &Candidate<'_>, name: &BString) -> Option<Reason> {
     let repo = candidate.repo();
-    if repo.config_all(&format!("remote.{name}.url")).is_empty()
-        && let Some(dir) = ["remotes", "branches"].iter().find(|dir| {
-            let file = repo.common_dir().join(dir).join(sys::os_str(name));
-            !name.is_empty() && !name.contains(&b'/') && is_file(&file)
-        })
-    {
-        return Some(Reason::repository(format!("there are remotes in '{dir}'")));
-    }
-    if repo.config_all(&format!("remote.{name}.uploadpack")).len() > 1 {
-        return Some(Reason::Setting(format!("remote.{name}.uploadpack")));
+    match unsupported(repo, name.as_bstr()) {
+        Some(Unsupported::Remotes) => {
+            return Some(Reason::repository("there are remotes in 'remotes'"));
+        }
+        Some(Unsupported::Branches) => {
+            return Some(Reason::repository("there are remotes in 'branches'"));
+        }
+        Some(Unsupported::UploadPacks) => {
+            return Some(Reason::Setting(keys::remote::UPLOADPACK.of(name).name().to_owned()));
+        }
+        // These are settings of the record.
+        Some(Unsupported::ForeignVcs | Unsupported::Proxy) | None => {}
     }
     Remote::load(repo, name.as_bstr()).err().map(|error| Reason::repository(error.to_string()))
-}
-
-fn is_file(path: &std::path::Path) -> bool {
-    let stat = by_path::stat_followed(path).ok().flatten();
-    stat.is_some_and(|stat| stat.file_type == sys::FileType::File)
 }

@@ -1,12 +1,11 @@
 //! The fetch from one remote.
 
 use bstr::{BString, ByteSlice as _};
-use engine::fetch::{self, Context, FetchHeadPolicy, Options, map::Tags, refspec::Refspec, remote::Remote};
+use engine::fetch::{self, Context, Options, remote::Remote};
 use format::ObjectId;
-use repo::{
-    Repository,
-    indexing::Meter,
-    wire::{AddressFamily, Client, ConnectOptions, Limits},
+use repo::keys;
+use sapwood::fetch::{
+    self as library, AddressFamily, ConnectOptions, FetchHeadPolicy, Limits, Meter, Offered, Tags,
 };
 
 use super::{
@@ -17,7 +16,6 @@ use super::{
 };
 use crate::{
     session::{
-        hooks,
         invocation::Program,
         packets,
         receiving::{self, Display},
@@ -34,7 +32,8 @@ const NOT_NEGOTIATED: u8 = 255;
 impl FetchContext<'_> {
     /// Fetches from the remote `name`. Returns the exit code.
     pub(super) fn one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
-        if self.become_partial(name)? {
+        let filter = self.request.filter.as_ref().filter(|_| !self.request.no_filter);
+        if library::become_partial(self.library(), name, filter)? {
             // The repository is a partial clone from now on.
             let repo = self.repo.open_again()?;
             let action = self.action.clone();
@@ -44,16 +43,15 @@ impl FetchContext<'_> {
     }
 
     fn fetch_one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
-        let mut remote = Remote::load(self.repo, name.as_bstr()).map_err(report::of_remote)?;
-        check_passwords(self.repo, &remote)?;
-        let options = self.options(&mut remote, words)?;
+        let remote = library::remote(self.library(), name.as_bstr())?;
+        let prepared = library::prepare(self.library(), remote, &self.wanted(words)?)?;
         let before = self.before()?;
-        let done = self.with_context(&remote, |context, reporter| {
-            let done = fetch::run(context, &remote, &options);
+        let done = self.with_context(&prepared.remote, |context, reporter| {
+            let done = prepared.run(context);
             reporter.finish();
             let done = done.map_err(|error| report::failure(self.run, error))?;
             if self.request.set_upstream && !done.failed_early && done.failed_transaction.is_none() {
-                self.set_upstream(&remote, &done)?;
+                library::set_upstream(self.library(), &prepared.remote, &done)?;
             }
             reporter.table(&done)?;
             match &done.failed_transaction {
@@ -61,10 +59,7 @@ impl FetchContext<'_> {
                 None => Ok(done),
             }
         })?;
-        match done.has_failures {
-            true => Ok(1),
-            false => self.submodules(before, &done),
-        }
+        if done.has_failures { Ok(1) } else { self.submodules(before, &done) }
     }
 
     /// Fetches missing objects of a partial clone.
@@ -85,22 +80,23 @@ impl FetchContext<'_> {
 
     /// Returns true if the same clone command can resume this fetch after an interruption.
     fn is_part_of_a_resumable_clone(&self) -> bool {
-        let is_off = matches!(self.repo.config_bool("sapwood.resumableClone"), Ok(Some(false)));
+        let is_off = matches!(self.repo.config(&keys::sapwood::RESUMABLE_CLONE), Ok(Some(false)));
         self.run.program == Program::Sapwood && !is_off && engine::clone::is_ours(self.repo.git_dir())
     }
 
     /// `--negotiate-only`: prints the common commits.
     pub(super) fn negotiate_only(&self, name: &BString) -> Result<u8, Failure> {
         let remote = Remote::load(self.repo, name.as_bstr()).map_err(report::of_remote)?;
-        let negotiation_tips = self.negotiation_tips(&remote)?;
-        if negotiation_tips.is_none() {
+        if self.request.negotiation_tips.is_empty() && remote.negotiation_restrict.is_empty() {
             let message = "--negotiate-only needs one or more --negotiation-restrict=*";
             return Err(Failure::fatal(message));
         }
+        let Offered { tips, include } =
+            library::negotiation(self.library(), &remote, &self.wanted(&Words::default())?)?;
         let options = Options {
             connect: self.connect(&remote),
-            negotiation_tips,
-            negotiation_include: self.negotiation_include(&remote)?,
+            negotiation_tips: tips,
+            negotiation_include: include,
             ..Options::default()
         };
         self.with_context(&remote, |context, _| match fetch::negotiate_only(context, &remote, &options) {
@@ -122,28 +118,13 @@ impl FetchContext<'_> {
         remote: &Remote,
         work: impl FnOnce(Context<'_>, &Reporter<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let FetchContext { run, repo, settings, .. } = self;
-        let refs = settings.refs_with_hook(repo)?;
         let meter = Meter::default();
         let receiving = Display::new(receiving::Form::of_fetch(self.shows_progress()), &meter);
         let reporter = Reporter::new(self, remote, self.form, &receiving);
-        let hook = |stage: store::refs::Stage, lines: &[u8]| {
-            let code = hooks::reference_transaction(repo, settings, &stage.to_string(), lines);
-            code.is_ok_and(|code| code == 0)
-        };
-        let has_hook = hooks::has_reference_transaction(repo, settings)?;
-        let context = Context {
-            repo,
-            refs: &refs,
-            fsync: &settings.fsync,
-            locks: &settings.locks,
-            interrupt: run.interrupt.flag(),
-            meter: &meter,
-            hook: has_hook.then_some(&hook as _),
-            workers: settings.workers,
-            events: &|event| reporter.event(event),
-        };
-        receiving.during(|| work(context, &reporter))
+        let events = |event: fetch::Event<'_>| reporter.event(event);
+        receiving.during(|| {
+            library::with_engine(self.library(), &meter, &events, |context| work(context, &reporter))
+        })?
     }
 
     pub(super) fn shows_progress(&self) -> bool {
@@ -151,36 +132,22 @@ impl FetchContext<'_> {
         request.progress.unwrap_or(request.verbosity >= 0 && progress::has_terminal())
     }
 
-    fn options(&self, remote: &mut Remote, words: &Words) -> Result<Options, Failure> {
-        let FetchContext { repo, request, .. } = self;
-        let parse = |texts: &[BString]| -> Result<Vec<Refspec>, Failure> {
-            let parsed = texts.iter().map(|text| Refspec::parse(text.as_bstr(), repo.hash()));
-            parsed.collect::<Result<_, _>>().map_err(|error| Failure::fatal(error.to_string()))
-        };
-        let mut refspecs = parse(&words.refspecs)?;
-        let choose = |given: Option<bool>, of_remote: Option<bool>, key: &str| -> Result<bool, Failure> {
-            Ok(match given.or(of_remote) {
-                Some(chosen) => chosen,
-                None => repo.config_bool(key)?.unwrap_or(false),
-            })
-        };
-        let prune = choose(request.prune, remote.prune, "fetch.prune")?;
-        if choose(request.prune_tags, remote.prune_tags, "fetch.pruneTags")? && words.may_prune_tags {
-            match remote.is_configured {
-                true => remote.refspecs.push(Refspec::all_tags()),
-                false => refspecs.insert(0, Refspec::all_tags()),
-            }
+    /// Returns the request for one remote.
+    fn wanted(&self, words: &Words) -> Result<library::Request, Failure> {
+        let request = self.request;
+        let mut prune_tags = request.prune_tags;
+        if !words.may_prune_tags {
+            // Git refuses a bad value also if it has no effect.
+            self.repo.config(&keys::fetch::PRUNE_TAGS)?;
+            prune_tags = Some(false);
         }
-        let refmap = request.refmap.as_ref().map(|texts| parse(texts)).transpose()?;
-        let shows_forced = match request.forced_updates {
-            Some(shows) => shows,
-            None => repo.config_bool("fetch.showForcedUpdates")?.unwrap_or(true),
-        };
-        Ok(Options {
-            refspecs,
-            refmap,
+        Ok(library::Request {
+            remote: None,
+            refspecs: words.refspecs.clone(),
+            refmap: request.refmap.clone(),
             tags: request.tags.map(|all| if all { Tags::All } else { Tags::None }),
-            prune,
+            prune: request.prune,
+            prune_tags,
             prefetch: request.prefetch,
             force: request.force,
             atomic: request.atomic,
@@ -189,21 +156,22 @@ impl FetchContext<'_> {
             update_head_ok: request.update_head_ok,
             update_shallow: request.update_shallow,
             refetch: request.refetch,
-            skips_forced_check: !shows_forced,
-            advises_forced_check: self.settings.advises(repo, "fetchShowForcedUpdates")?,
+            forced_updates: request.forced_updates,
             fetch_head: match (request.leaves_fetch_head, request.append) {
                 (true, _) => FetchHeadPolicy::Leave,
                 (false, true) => FetchHeadPolicy::Append,
                 (false, false) => FetchHeadPolicy::Replace,
             },
-            limits: self.limits(&remote.name)?,
-            negotiation_tips: self.negotiation_tips(remote)?,
-            negotiation_include: self.negotiation_include(remote)?,
+            limits: self.limits(),
+            filter: request.filter.clone(),
+            no_filter: request.no_filter,
+            negotiation_tips: request.negotiation_tips.clone(),
+            negotiation_include: request.negotiation_include.clone(),
+            set_upstream: request.set_upstream,
             action: self.action.clone(),
-            connect: self.connect(remote),
-            progress: self.shows_progress(),
             quiet: request.verbosity < 0,
-            keeps_partial: false,
+            connect: self.connect(&Remote::default()),
+            maintenance: request.maintenance,
         })
     }
 
@@ -228,7 +196,7 @@ impl FetchContext<'_> {
         }
     }
 
-    fn limits(&self, remote: &BString) -> Result<Limits, Failure> {
+    fn limits(&self) -> Limits {
         let request = self.request;
         let number = |number: i64| u32::try_from(number).unwrap_or(WHOLE);
         let depth = match (&request.depth, request.deepen) {
@@ -237,22 +205,12 @@ impl FetchContext<'_> {
             (None, Some(deepen)) => Some(number(deepen.into())),
             (None, None) => None,
         };
-        Ok(Limits {
+        Limits {
             depth,
             relative: request.deepen.is_some(),
             since: request.shallow_since.as_ref().map(|text| repo::parse_moment(text.as_bstr())),
             exclude: request.shallow_exclude.clone(),
-            filter: self.filter(remote),
-        })
+            filter: None,
+        }
     }
-}
-
-/// Warns of a password in a URL of the remote, or refuses it (`transfer.credentialsInUrl`).
-fn check_passwords(repo: &Repository, remote: &Remote) -> Result<(), Failure> {
-    let client = Client::of(repo);
-    for url in &remote.urls {
-        let warning = client.check_password(&client.url(url.as_bstr()));
-        warning.map_err(|error| Failure::fatal(error.to_string()))?.iter().for_each(console::warning);
-    }
-    Ok(())
 }

@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
-use repo::Repository;
+use repo::{Repository, keys};
 
 use super::context::FetchContext;
 use crate::term::{console::text, failure::Failure};
@@ -31,7 +31,7 @@ pub(super) fn select(context: &FetchContext<'_>, words: &[BString]) -> Result<Re
     let (repo, request) = (context.repo, context.request);
     let all = match request.all {
         Some(all) => all,
-        None => words.is_empty() && !request.multiple && repo.config_bool("fetch.all")?.unwrap_or(false),
+        None => words.is_empty() && !request.multiple && repo.config(&keys::fetch::ALL_REMOTES)?,
     };
     if all {
         match words.len() {
@@ -76,13 +76,12 @@ fn one(
 ) -> Result<RemoteSelection, Failure> {
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
-        match word == "tag" {
-            true => {
-                let tag = rest.next();
-                let tag = tag.ok_or_else(|| Failure::fatal("you need to specify a tag name"))?;
-                words.refspecs.push(text!("refs/tags/", tag, ":refs/tags/", tag));
-            }
-            false => words.refspecs.push(word.clone()),
+        if word == "tag" {
+            let tag = rest.next();
+            let tag = tag.ok_or_else(|| Failure::fatal("you need to specify a tag name"))?;
+            words.refspecs.push(text!("refs/tags/", tag, ":refs/tags/", tag));
+        } else {
+            words.refspecs.push(word.clone())
         }
     }
     if context.request.stdin {
@@ -107,10 +106,10 @@ fn all_remotes(repo: &Repository) -> Result<Vec<BString>, Failure> {
     let mut remotes = Vec::new();
     for name in repo.remotes() {
         let mut is_skipped = false;
-        for key in ["skipFetchAll", "skipDefaultUpdate"] {
-            is_skipped |= repo.config_bool(&format!("remote.{name}.{key}"))?.unwrap_or(false);
+        for key in [keys::remote::SKIP_FETCH_ALL, keys::remote::SKIP_DEFAULT_UPDATE] {
+            is_skipped |= repo.config(&key.of(&name))?;
         }
-        let urls = repo.config_all(&format!("remote.{name}.url"));
+        let urls = repo.config_all(&keys::remote::URL.of(&name));
         if !is_skipped && !urls.is_empty() {
             remotes.push(name);
         }
@@ -120,7 +119,7 @@ fn all_remotes(repo: &Repository) -> Result<Vec<BString>, Failure> {
 
 /// Returns the members of a group, or the one remote of this name. Empty if neither exists.
 fn remotes_of(repo: &Repository, name: &BStr) -> Result<Vec<BString>, Failure> {
-    let group = repo.config_all(&format!("remotes.{name}"));
+    let group = repo.config_all(&keys::remotes::GROUP.of(name));
     if !group.is_empty() {
         let members = group.iter().flat_map(|value| value.fields()).map(BString::from);
         return Ok(without_repeats(members.collect()));

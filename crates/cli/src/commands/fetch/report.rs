@@ -12,7 +12,7 @@ use engine::fetch::{
     update::{Flag, Update},
 };
 
-use repo::Repository;
+use repo::{Repository, keys};
 
 use super::{
     context::FetchContext,
@@ -115,7 +115,7 @@ impl<'a> Reporter<'a> {
                 return;
             }
         }
-        if self.settings.advises(self.repo, "fetchRemoteHEADWarn").unwrap_or(true) {
+        if self.settings.advises(self.repo, keys::advice::FETCH_REMOTE_HEAD_WARN).unwrap_or(true) {
             console::hint(text!(
                 "Run 'git remote set-head ",
                 remote,
@@ -147,9 +147,10 @@ impl<'a> Reporter<'a> {
         if self.is_quiet {
             return Ok(());
         }
-        let width = match done.failed_early {
-            true => 0,
-            false => summary_width(self.repo, done.mapped.iter().map(|mapping| &mapping.oid))?,
+        let width = if done.failed_early {
+            0
+        } else {
+            summary_width(self.repo, done.mapped.iter().map(|mapping| &mapping.oid))?
         };
         let mut table = lock(&self.table);
         let is_shown = |update: &&Update| update.flag != Flag::UpToDate || self.verbosity > 0;

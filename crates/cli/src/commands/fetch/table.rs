@@ -7,7 +7,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::fetch::{map::Mapping, update::Update};
-use repo::Repository;
+use repo::{Repository, keys};
 
 use crate::term::{
     console::{self, text},
@@ -28,7 +28,7 @@ pub(super) enum Form {
 impl Form {
     /// Reads `fetch.output`, which `--porcelain` overrides.
     pub(super) fn load(repo: &Repository, is_porcelain: bool) -> Result<Form, Failure> {
-        let configured = match repo.config_str_required("fetch.output")? {
+        let configured = match repo.config_str_required(&keys::fetch::OUTPUT)? {
             None => Form::Full,
             Some(value) if value.eq_ignore_ascii_case(b"full") => Form::Full,
             Some(value) if value.eq_ignore_ascii_case(b"compact") => Form::Compact,

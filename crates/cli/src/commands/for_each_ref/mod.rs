@@ -22,14 +22,14 @@ use std::{
 
 use ::format::ObjectId;
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::{ListScope, ListedRef, Repository, Soundness, objects::Reader};
+use repo::{ListScope, ListedRef, Repository, Soundness, keys, objects::Reader};
 use sys::by_path;
 
 use self::{
     filter::{Commits, Names},
     format::Piece,
     render::Format,
-    request::{Request, TABLE, When as ColorWhen, has_colors, line},
+    request::{LINE, Request, TABLE, When as ColorWhen, has_colors},
     sort::{SortKey, SortValue},
     value::Values,
 };
@@ -37,7 +37,7 @@ use crate::{
     commands::{
         obstacles,
         reason::Reason,
-        record::{Candidate, Command, Group, Traits},
+        record::{Candidate, Check, Command, Group, Traits},
         rules::{Setting, When},
     },
     session::{
@@ -62,13 +62,32 @@ pub(super) const COMMAND: Command = Command {
     traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
     unserved: obstacles::LISTING,
-    line: &[line],
-    checks: &[&[obstacles::settings, files, objects]],
+    line: &[LINE],
+    checks: &[&[
+        obstacles::RULES,
+        Check::new(obstacles::PARTIAL_OR_GRAFTS, files),
+        Check::new(
+            "a value of `--points-at`, `--merged`, `--contains` and their opposites that is missing, \
+             ambiguous, or begins with a colon",
+            objects,
+        ),
+    ]],
+    late: &[
+        "alignments of texts that are not ASCII",
+        "branches without a commit",
+        "damaged histories",
+        "damaged objects",
+        "dates so far away",
+        "malformed objects",
+        "malformed tags",
+        "missing or damaged objects",
+    ],
     run,
     ..Command::BASE
 };
 
-const SETTINGS: &[Setting] = &[("trace2.*", When::Set), ("versionsort.*", When::Set)];
+const SETTINGS: &[Setting] =
+    &[(keys::trace2::ALL_SETTINGS.name(), When::Set), (keys::versionsort::ALL_SETTINGS.name(), When::Set)];
 
 /// The options whose values are objects.
 const OBJECTS: [&str; 5] = ["--points-at", "--merged", "--no-merged", "--contains", "--no-contains"];
@@ -256,9 +275,10 @@ impl<'a> Show<'a> {
     fn each(&mut self, visit: &mut Visit<'a, '_>) -> Result<(), Failure> {
         let (repo, request) = (self.repo, self.request);
         let prefixes = self.names.prefixes();
-        let scopes: Vec<ListScope<'_>> = match request.root {
-            true => vec![ListScope::WithRoot],
-            false => prefixes.iter().map(|prefix| ListScope::Below(prefix.as_bstr())).collect(),
+        let scopes: Vec<ListScope<'_>> = if request.root {
+            vec![ListScope::WithRoot]
+        } else {
+            prefixes.iter().map(|prefix| ListScope::Below(prefix.as_bstr())).collect()
         };
         for scope in scopes {
             let after = request.start_after.as_ref().map(|after| after.as_bstr());

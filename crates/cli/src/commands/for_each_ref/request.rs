@@ -9,7 +9,7 @@ use super::{
     sort::SortKey,
 };
 use crate::{
-    commands::reason::Reason,
+    commands::{reason::Reason, record::LineCheck},
     term::{
         args::{
             Grammar,
@@ -214,8 +214,16 @@ impl Request {
     }
 }
 
+/// Checks the values of the options.
+pub(super) const LINE: LineCheck = LineCheck::new(
+    "a format or a key of `--sort` that sapwood does not know; unusual values of `--count` and `--color`; \
+     several ways to quote; `--include-root-refs` beside `--merged`, `--contains` and their opposites; an \
+     order by a formatted date",
+    line,
+);
+
 /// Detects a command line with elements that only Git supports.
-pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
+fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let values = |name: &'static str| {
         survey.options.iter().filter(move |given| given.name == name).filter_map(|given| given.value.as_ref())
     };

@@ -84,10 +84,7 @@ pub(super) fn compare(
 }
 
 fn compare_texts(left: &[u8], right: &[u8], icase: bool) -> Ordering {
-    match icase {
-        true => left.to_ascii_lowercase().cmp(&right.to_ascii_lowercase()),
-        false => left.cmp(right),
-    }
+    if icase { left.to_ascii_lowercase().cmp(&right.to_ascii_lowercase()) } else { left.cmp(right) }
 }
 
 /// Compares like C's `strverscmp`: a number with more digits is larger, unless it begins with a

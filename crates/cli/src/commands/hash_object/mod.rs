@@ -11,14 +11,14 @@ use repo::{
     Repository,
     convert::{Converter, Worker},
 };
-use store::objects::{StreamError, Transaction};
+use store::objects::{ObjectTransaction, StreamError};
 use sys::FileType;
 
 use crate::{
     commands::{
         obstacles::{self, LOOKING},
         reason::Reason,
-        record::{Check, Command, Group},
+        record::{Check, Command, Group, LineCheck},
     },
     session::{
         input::Input,
@@ -50,13 +50,17 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Scripts,
     syntax: &TABLE,
     settings: &[LOOKING],
-    line: &[form],
+    line: &[LineCheck::new(
+        "`-t` with another type than `blob`, without `--literally`; without `--no-filters`, a path from \
+         the root or with `.`, `..` or empty components",
+        form,
+    )],
     checks: &[CHECKS],
     run,
     ..Command::BASE
 };
 
-const CHECKS: &[Check] = &[obstacles::settings];
+const CHECKS: &[Check] = &[obstacles::RULES];
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &[
@@ -132,7 +136,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let files = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     refused::check(&repo, &[Reader::Contents])?;
-    let settings = Settings::read(run, &repo)?.for_recording();
+    let settings = Settings::read(&repo)?.for_recording();
     let wrong = match () {
         () if request.stdin_paths && request.stdin > 0 => Some("Can't use --stdin-paths with --stdin"),
         () if request.stdin_paths && !files.is_empty() => Some("Can't specify files with --stdin-paths"),
@@ -181,7 +185,7 @@ struct Hashing<'a> {
     kind: Kind,
     index: &'a Index,
     worker: Option<Worker>,
-    objects: Option<Transaction<'a>>,
+    objects: Option<ObjectTransaction<'a>>,
     /// Names that were not printed yet.
     names: Vec<ObjectId>,
 }
@@ -189,10 +193,8 @@ struct Hashing<'a> {
 impl Hashing<'_> {
     fn all(&mut self, files: &[BString]) -> Result<(), Failure> {
         let prefix = self.repo.prefix().to_owned();
-        let in_prefix = |path: &BString| match path.starts_with(b"/") {
-            true => path.clone(),
-            false => text!(prefix, path),
-        };
+        let in_prefix =
+            |path: &BString| if path.starts_with(b"/") { path.clone() } else { text!(prefix, path) };
         let path = self.request.path.as_ref().map(in_prefix);
         if self.request.stdin > 0 {
             let mut input = Input::new(self.run)?;
@@ -222,10 +224,8 @@ impl Hashing<'_> {
     /// Hashes what the command line names besides standard input.
     fn rest(&mut self, files: &[BString], path: Option<BString>) -> Result<(), Failure> {
         let prefix = self.repo.prefix().to_owned();
-        let in_prefix = |path: &BString| match path.starts_with(b"/") {
-            true => path.clone(),
-            false => text!(prefix, path),
-        };
+        let in_prefix =
+            |path: &BString| if path.starts_with(b"/") { path.clone() } else { text!(prefix, path) };
         for file in files {
             self.run.interrupt.check()?;
             let named = in_prefix(file);
@@ -327,12 +327,11 @@ impl Hashing<'_> {
     }
 
     fn record(&mut self, content: &[u8]) -> Result<(), Failure> {
-        let oid = match self.request.write {
-            true => {
-                let (repo, kind) = (self.repo, self.kind);
-                new_commit::record(repo, self.transaction(), kind, content)?
-            }
-            false => name(self.repo.hash(), self.kind, content)?,
+        let oid = if self.request.write {
+            let (repo, kind) = (self.repo, self.kind);
+            new_commit::record(repo, self.transaction(), kind, content)?
+        } else {
+            name(self.repo.hash(), self.kind, content)?
         };
         self.names.push(oid);
         Ok(())
@@ -348,9 +347,10 @@ impl Hashing<'_> {
     fn stream(&mut self, file: &mut dyn io::Read, size: u64, path: Option<&BString>) -> Result<(), Failure> {
         let (repo, hash) = (self.repo, self.repo.hash());
         let exists = |oid: &_| repo.objects().freshen(oid);
-        let named = match self.request.write {
-            true => self.transaction().write_stream_unless(hash, size, file, &exists),
-            false => store::objects::hash_stream(hash, size, file),
+        let named = if self.request.write {
+            self.transaction().write_stream_unless(hash, size, file, &exists)
+        } else {
+            store::objects::hash_stream(hash, size, file)
         };
         match named {
             Ok(oid) => self.names.push(oid),
@@ -380,17 +380,18 @@ impl Hashing<'_> {
         Ok(self.worker.insert(worker))
     }
 
-    fn transaction(&mut self) -> &Transaction<'_> {
+    fn transaction(&mut self) -> &ObjectTransaction<'_> {
         let (repo, settings) = (self.repo, self.settings);
-        self.objects.get_or_insert_with(|| Transaction::new(settings.objects(repo)))
+        self.objects.get_or_insert_with(|| ObjectTransaction::new(settings.objects(repo)))
     }
 
     /// Returns the failure for a content that could not be hashed.
     fn failed(&self, path: Option<&BString>) -> Failure {
         let path = path.map_or_else(|| "(null)".into(), BString::clone);
-        Failure::Fatal(match self.request.write {
-            true => text!("Unable to add ", path, " to database"),
-            false => text!("Unable to hash ", path),
+        Failure::Fatal(if self.request.write {
+            text!("Unable to add ", path, " to database")
+        } else {
+            text!("Unable to hash ", path)
         })
     }
 

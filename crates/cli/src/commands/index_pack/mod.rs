@@ -12,11 +12,12 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use engine::indexing::{self, Plan, incoming};
+use engine::pack_indexing::{self, Plan, incoming};
 use format::{HashKind, idx_writer::Form};
 use repo::{
     fsck::{self, Absent, Checker, Late, Line, Rules},
-    indexing::{Error, Meter, Options, Source},
+    keys,
+    pack_indexing::{Error, Meter, Options, Source},
 };
 use store::pack::{Beside, FinishOptions, Target};
 use sys::by_path;
@@ -26,7 +27,7 @@ use crate::{
     commands::{
         obstacles::{self, LOOKING},
         reason::Reason,
-        record::{Candidate, Command, Group, Home, Traits},
+        record::{Candidate, Check, Command, Group, Home, LineCheck, Traits},
     },
     session::{
         input::Input,
@@ -57,8 +58,12 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { anywhere: true, plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
-    line: &[unserved_words],
-    checks: &[&[obstacles::settings, partial]],
+    line: &[LineCheck::new(
+        "a value of an option that Git refuses or that sapwood does not read",
+        unserved_words,
+    )],
+    checks: &[&[obstacles::RULES, Check::new(obstacles::PARTIAL, partial)]],
+    late: &["these words of index-pack"],
     run,
     ..Command::BASE
 };
@@ -153,25 +158,24 @@ impl<'a> Context<'a> {
                 outside
             }
         };
-        let configured = config.number("pack.threads")?.unwrap_or(0);
+        let configured = config.get(&keys::pack::THREADS)?.unwrap_or(0);
         let configured = usize::try_from(configured)
             .map_err(|_| Failure::fatal(format!("invalid number of threads specified ({configured})")))?;
-        let version = config.number("pack.indexVersion")?;
+        let version = config.get(&keys::pack::INDEX_VERSION)?;
         if let Some(version) = version.filter(|version| !(0..=2).contains(version)) {
             return Err(Failure::fatal(format!("bad pack.indexVersion={}", version as u32)));
         }
-        let writes_reverse = config.flag("pack.writeReverseIndex")?.unwrap_or(true);
+        let writes_reverse = config.get(&keys::pack::WRITE_REVERSE_INDEX)?;
         let forbids =
             run.variable("GIT_TEST_NO_WRITE_REV_INDEX").map(|value| repo::parse_bool(Some(value.into())));
-        let size = |name, default| Ok::<u64, repo::Error>(config.size(name)?.unwrap_or(default));
-        let base_cache = size("core.deltaBaseCacheLimit", 96 << 20)?;
+        let base_cache = config.get(&keys::core::DELTA_BASE_CACHE_LIMIT)?;
         let default = Form::default();
         let hash = match place {
             Place::Repository(repo) => request.hash.unwrap_or_else(|| repo.hash()),
             Place::Outside(_) if request.checks.is_some() => return Err(UNSERVED),
             Place::Outside(_) => request.hash.unwrap_or(HashKind::Sha1),
         };
-        let big_file_threshold = size("core.bigFileThreshold", 512 << 20)?;
+        let big_file_threshold = config.get(&keys::core::BIG_FILE_THRESHOLD)?;
         let checker = match &request.checks {
             Some(words) => {
                 let mut rules = Rules::strict(hash);
@@ -247,7 +251,7 @@ impl<'a> Context<'a> {
         let meter = Meter::default();
         let display = self.display(&meter);
         let received = display
-            .during(|| indexing::receive(source, &self.options(&meter, Some(&existing)), plan))
+            .during(|| pack_indexing::receive(source, &self.options(&meter, Some(&existing)), plan))
             .map_err(|error| self.failure(error))?;
         display.finish();
         let word = if received.is_first_companion_new { "keep" } else { "pack" };
@@ -268,16 +272,17 @@ impl<'a> Context<'a> {
             Place::Repository(repo) => Some(repo.stored_objects()),
             Place::Outside(_) => None,
         };
-        let form = match self.request.verify {
-            true => verify::form(&index, self.hash, &self.form)?,
-            false => self.form.clone(),
+        let form = if self.request.verify {
+            verify::form(&index, self.hash, &self.form)?
+        } else {
+            self.form.clone()
         };
         let shown = path(pack);
         let file = by_path::open(&shown).map_err(cannot_open(&shown))?;
         let meter = Meter::default();
         let display = self.display(&meter);
         let (objects, checksum) = display
-            .during(|| indexing::index(&file, &shown, &self.options(&meter, existing.as_ref())))
+            .during(|| pack_indexing::index(&file, &shown, &self.options(&meter, existing.as_ref())))
             .map_err(|error| self.failure(error))?;
         display.finish();
         self.validate().map_err(|error| self.failure(error))?;
@@ -308,12 +313,12 @@ impl<'a> Context<'a> {
             existing,
             interrupt: self.run.interrupt.flag(),
             meter,
-            observer: self.checker.as_ref().map(|checker| checker as &dyn repo::indexing::Observer),
+            observer: self.checker.as_ref().map(|checker| checker as &dyn repo::pack_indexing::Observer),
         }
     }
 
     /// Reports flaws of the objects, before any file is written.
-    fn validate(&self) -> Result<(), indexing::Error> {
+    fn validate(&self) -> Result<(), pack_indexing::Error> {
         let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
         checker.verdict(&mut print_line)?;
         Ok(checker.links(&repo.stored_objects())?)
@@ -330,7 +335,7 @@ impl<'a> Context<'a> {
         let file = by_path::open(pack).map_err(cannot_open(pack))?;
         let (late, meter) = (Late(checker), Meter::default());
         let options = Options { observer: Some(&late), ..self.options(&meter, Some(&existing)) };
-        indexing::index(&file, pack, &options).map_err(|error| self.failure(error))?;
+        pack_indexing::index(&file, pack, &options).map_err(|error| self.failure(error))?;
         Ok(())
     }
 
@@ -362,13 +367,13 @@ impl<'a> Context<'a> {
         Display::new(form, meter)
     }
 
-    fn failure(&self, error: indexing::Error) -> Failure {
+    fn failure(&self, error: pack_indexing::Error) -> Failure {
         use store::Error::Io;
         if self.run.interrupt.check().is_err() {
             return self.run.interrupt.failure();
         }
         match &error {
-            indexing::Error::Pack(error) => {
+            pack_indexing::Error::Pack(error) => {
                 error.complaint().iter().for_each(console::error);
                 match error {
                     Error::Limit(limit) => {
@@ -378,10 +383,10 @@ impl<'a> Context<'a> {
                     error => Failure::fatal(error.to_string()),
                 }
             }
-            indexing::Error::Store(Io { what: "write", source, .. }) => {
+            pack_indexing::Error::Store(Io { what: "write", source, .. }) => {
                 Failure::fatal(format!("write error: {}", os_error(source)))
             }
-            indexing::Error::Store(Io { what: "create", path, source }) => {
+            pack_indexing::Error::Store(Io { what: "create", path, source }) => {
                 Failure::fatal(format!("unable to create '{}': {}", path.display(), os_error(source)))
             }
             error => Failure::fatal(error.to_string()),

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use bstr::BString;
-use engine::indexing::{Mismatch, check_index, check_reverse};
+use engine::pack_indexing::{Mismatch, check_index, check_reverse};
 use format::{HashKind, ObjectId, idx::Idx, idx_writer::Form};
-use repo::indexing::Indexed;
+use repo::pack_indexing::Indexed;
 use sys::{FileType, by_path};
 
 use super::{cannot_open, derived, path};

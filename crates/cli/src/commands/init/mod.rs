@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::init;
 use format::refname::{self, Levels};
-use repo::StandaloneConfig;
+use repo::{StandaloneConfig, keys};
 use sys::{FileType, UserPath, by_path};
 
 use crate::{
@@ -16,13 +16,12 @@ use crate::{
         clone::{default_template, report::default_branch_hint},
         obstacles,
         reason::Reason,
-        record::{Candidate, Command, Group, Home, Traits},
+        record::{Candidate, Check, Command, Group, Home, LineCheck, Traits},
         rules::{Setting, Unserved, When},
     },
     session::{
         invocation::Invocation,
         settings::{
-            config::Config as _,
             fsync,
             refused::{self, Reader},
         },
@@ -50,8 +49,18 @@ pub(super) const COMMAND: Command = Command {
     traits: Traits { outside: true, ..Command::BASE.traits },
     unserved: UNSERVED,
     settings: &[SETTINGS],
-    line: &[other_formats, several_directories],
-    checks: &[&[obstacles::settings, place_and_templates]],
+    line: &[
+        LineCheck::new("`--object-format` but `sha1`; `--ref-format` but `files`", other_formats),
+        LineCheck::new("several directories", several_directories),
+    ],
+    checks: &[&[
+        obstacles::RULES,
+        Check::new(
+            "a directory that holds a repository; a template with `config`, `HEAD` or `refs`; a setting or \
+             a branch name that Git refuses",
+            place_and_templates,
+        ),
+    ]],
     run,
     ..Command::BASE
 };
@@ -92,12 +101,12 @@ const TABLE: Table<Set<Request>> = Table {
 /// Settings and variables that change the format or the place of the repository.
 const UNSERVED: Unserved = Unserved {
     settings: &[
-        ("core.bare", When::Set),
-        ("core.worktree", When::Set),
-        ("feature.experimental", When::True),
-        ("init.defaultObjectFormat", When::Not(&["sha1"])),
-        ("init.defaultRefFormat", When::Not(&["files"])),
-        ("init.defaultSubmodulePathConfig", When::True),
+        (keys::core::BARE.name(), When::Set),
+        (keys::core::WORKTREE.name(), When::Set),
+        (keys::feature::EXPERIMENTAL.name(), When::True),
+        (keys::init::DEFAULT_OBJECT_FORMAT.name(), When::Not(&["sha1"])),
+        (keys::init::DEFAULT_REF_FORMAT.name(), When::Not(&["files"])),
+        (keys::init::DEFAULT_SUBMODULE_PATH_CONFIG.name(), When::True),
     ],
     variables: &[
         ("GIT_COMMON_DIR", When::Set),
@@ -115,15 +124,15 @@ const UNSERVED: Unserved = Unserved {
 /// Settings that change messages, or that only the real Git is known to handle as Git does.
 const SETTINGS: &[Setting] = &[
     // With this setting, Git omits how to turn the hint off.
-    ("advice.defaultbranchname", When::True),
-    ("color.advice*", When::Set),
-    ("core.hidedotfiles", When::Set),
-    ("core.logallrefupdates", When::Set),
-    ("core.sharedrepository", When::Set),
-    ("extensions.*", When::Set),
-    ("includeif.*", When::Set),
-    ("safe.barerepository", When::Set),
-    ("trace2.*", When::Set),
+    (keys::advice::DEFAULT_BRANCH_NAME.name(), When::True),
+    (keys::color::ADVICE_ALL.name(), When::Set),
+    (keys::core::HIDE_DOT_FILES.name(), When::Set),
+    (keys::core::LOG_ALL_REF_UPDATES.name(), When::Set),
+    (keys::core::SHARED_REPOSITORY.name(), When::Set),
+    (keys::extensions::ALL_SETTINGS.name(), When::Set),
+    (keys::includeif::ALL_SETTINGS.name(), When::Set),
+    (keys::safe::BARE_REPOSITORY.name(), When::Set),
+    (keys::trace2::ALL_SETTINGS.name(), When::Set),
 ];
 
 #[derive(Default)]
@@ -155,7 +164,7 @@ fn place_and_templates(candidate: &Candidate<'_>) -> Vec<Reason> {
     let (Some(_), Home::Outside(outside)) = (candidate.survey, candidate.home) else { return Vec::new() };
     // Git rejects such a setting after it has created a part of the repository.
     if let Err(failure) = refused::check_outside(outside, &[Reader::Every]) {
-        return vec![Reason::refused(&failure)];
+        return vec![Reason::refused(&failure.into())];
     }
     match New::read(candidate.run, outside, candidate.args) {
         Ok(new) => new.obstacle().map(Reason::repository).into_iter().collect(),
@@ -190,7 +199,7 @@ impl New {
         let configured = || {
             let variable =
                 run.variable("GIT_TEST_DEFAULT_INITIAL_BRANCH_NAME").filter(|name| !name.is_empty());
-            variable.map(BString::from).or_else(|| outside.config_str("init.defaultBranch"))
+            variable.map(BString::from).or_else(|| outside.config_str(&keys::init::DEFAULT_BRANCH))
         };
         let named = request.branch.clone().or_else(configured);
         let is_default = named.is_none();
@@ -237,7 +246,7 @@ fn template(
     let given = match (option, run.variable("GIT_TEMPLATE_DIR")) {
         (Some(option), _) => Some(UserPath::new(option)),
         (None, Some(variable)) => Some(UserPath::new(variable)),
-        (None, None) => outside.config_path("init.templateDir")?,
+        (None, None) => outside.config_path(&keys::init::TEMPLATE_DIR)?,
     };
     let Some(given) = given.or_else(|| default_template(run).map(UserPath::from)) else { return Ok(None) };
     if given.as_bytes().is_empty() {
@@ -269,7 +278,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Ok(0);
     }
     let advises = run.variable("GIT_ADVICE") != Some(b"0")
-        && !matches!(outside.flag("advice.defaultbranchname"), Ok(Some(false)));
+        && !matches!(outside.config(&keys::advice::DEFAULT_BRANCH_NAME), Ok(false));
     if new.is_default && advises {
         console::hint(default_branch_hint("master".into()));
     }

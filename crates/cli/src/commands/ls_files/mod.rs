@@ -24,19 +24,19 @@ use engine::{
     status::files::{self, State},
     untracked::{self, Excludes, Ignored, Nested, Warning},
 };
-use repo::Repository;
+use repo::{Repository, keys};
 
 use self::{recurse::Recursion, request::Request, show::Show};
 use crate::{
     commands::{
-        obstacles::{ANSWERING, LOOKING, attributes_of_pathspecs, partial, submodules::listed},
+        obstacles::{ANSWERING, ATTRIBUTES_OF_PATHSPECS, LOOKING, partial, submodules::listed},
         paths,
         reason::Reason,
-        record::{Candidate, Command, Group},
+        record::{Candidate, Check, Command, Group},
         rules::When,
     },
     session::{
-        apply,
+        index,
         invocation::Invocation,
         monitor,
         settings::Settings,
@@ -57,9 +57,18 @@ pub(super) const COMMAND: Command = Command {
             worktree is scanned in parallel.",
     group: Group::Scripts,
     syntax: &request::TABLE,
-    settings: &[LOOKING, &[("attr.tree", When::Set)]],
-    line: &[request::wrong_together, attributes_of_pathspecs],
-    checks: &[ANSWERING, &[worktree, other_sources]],
+    settings: &[LOOKING, &[(keys::attr::TREE.name(), When::Set)]],
+    line: &[request::WRONG_TOGETHER, ATTRIBUTES_OF_PATHSPECS],
+    checks: &[
+        ANSWERING,
+        &[
+            Check::new("no worktree", worktree),
+            Check::new(
+                "with `--recurse-submodules`, obstacles in any submodule; with `--with-tree`, a partial clone",
+                other_sources,
+            ),
+        ],
+    ],
     run,
     ..Command::BASE
 };
@@ -85,7 +94,7 @@ fn other_sources(candidate: &Candidate<'_>) -> Vec<Reason> {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let request = Request::parse(args)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?.for_lookups();
+    let settings = Settings::read(&repo)?.for_lookups();
     if request.needs_worktree() && repo.work_tree().is_none() {
         return Err(Failure::no_worktree());
     }
@@ -93,7 +102,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let top = repo.work_tree().unwrap_or(repo.git_dir());
     let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
     let Read { mut index, .. } =
-        apply::read_index(&repo, &settings, &root, ExpansionHint::Print, Expansion::IndexOnly)?;
+        index::read_index(&repo, &settings, &root, ExpansionHint::Print, Expansion::IndexOnly)?;
     // Without monitor data in the index, a query has no use.
     if request.asks_monitor() && index.fsmonitor.is_some() {
         monitor::refresh(run, &repo, &settings, &mut index)?;
@@ -101,7 +110,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let sources = request.sources(&repo, top)?;
     let mut specs = paths::parse_or_here(run, &repo, &request.paths)?;
     if specs.ask_attributes() {
-        let mut index = apply::load_index(&repo, &settings)?;
+        let mut index = index::load_index(&repo, &settings)?;
         if !request.recurse {
             index = prune::for_attributes(index, &specs);
         }
@@ -122,10 +131,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         list.overlay_tree(tree)?;
     }
     let mut show = Show::new(&repo, &settings, &request);
-    let done = match request.recurse {
-        true => list.with_submodules(sources, &mut show),
-        false => list.all(sources, &mut show),
-    };
+    let done =
+        if request.recurse { list.with_submodules(sources, &mut show) } else { list.all(sources, &mut show) };
     let written = show.finish();
     done?;
     written?;
@@ -180,9 +187,10 @@ impl List<'_> {
     /// entry.
     fn fill_to_list(&mut self, range: Range<usize>) -> Result<(), Failure> {
         let is_collapsed = |index: &Index| range.clone().any(|at| index.mode_at(at).is_tree());
-        match !self.request.sparse && self.index.sparse && is_collapsed(&self.index) {
-            true => self.fill(),
-            false => Ok(()),
+        if !self.request.sparse && self.index.sparse && is_collapsed(&self.index) {
+            self.fill()
+        } else {
+            Ok(())
         }
     }
 
@@ -293,38 +301,30 @@ impl List<'_> {
         let request = self.request;
         self.fill_to_list(self.range())?;
         // A pathspec matched if it selects a path that would be listed without the exclusions.
-        let asked = match request.error_unmatch {
-            true => &self.specs.without_exclusions(),
-            false => self.specs,
-        };
-        let changed = match request.deleted || request.modified {
-            true => {
-                let interrupt = self.run.interrupt.flag();
-                files::changed(self.repo, self.root, &self.index, asked, request.modified, interrupt)?
-            }
-            false => Vec::new(),
+        let asked = if request.error_unmatch { &self.specs.without_exclusions() } else { self.specs };
+        let changed = if request.deleted || request.modified {
+            let interrupt = self.run.interrupt.flag();
+            files::changed(self.repo, self.root, &self.index, asked, request.modified, interrupt)?
+        } else {
+            Vec::new()
         };
         // With a single pathspec, Git checks first whether it selects the entry.
-        let beside = match (request.deleted || request.modified) && !self.specs.is_single() {
-            true => files::unreadable_unselected(self.root, &self.index, self.range(), asked),
-            false => Vec::new(),
+        let beside = if (request.deleted || request.modified) && !self.specs.is_single() {
+            files::unreadable_unselected(self.root, &self.index, self.range(), asked)
+        } else {
+            Vec::new()
         };
         self.run.interrupt.check()?;
         let mut changed = changed.into_iter().peekable();
         let mut beside = beside.into_iter().peekable();
         let List { repo, root, index, specs, seen, .. } = self;
         let worktree = repo.work_tree().map(|_| *root);
-        let mut checker = match request.ignored {
-            true => Some(Checker::new(repo, worktree, Some(index), sources)?),
-            false => None,
-        };
+        let mut checker =
+            if request.ignored { Some(Checker::new(repo, worktree, Some(index), sources)?) } else { None };
         let mut done: Option<&BStr> = None;
         let mut compared = Seen::default();
         // Errors of files that cannot be examined are reported even outside the pathspecs.
-        let meant = match request.deleted || request.modified {
-            true => 0..index.len(),
-            false => asked.bounds(index),
-        };
+        let meant = if request.deleted || request.modified { 0..index.len() } else { asked.bounds(index) };
         let left = prune::range(index, specs);
         for at in left.start.max(meant.start)..left.end.min(meant.end) {
             let path = index.path_at(at);
@@ -408,9 +408,10 @@ impl List<'_> {
         let Some(undo) = &self.index.resolve_undo else { return Ok(()) };
         for (path, stages) in &undo.paths {
             let path = path.as_bstr();
-            let is_meant = match self.request.error_unmatch {
-                true => self.specs.matches_in_turn(path, Mode::FILE, &mut self.seen),
-                false => self.specs.matches(path, &mut self.seen),
+            let is_meant = if self.request.error_unmatch {
+                self.specs.matches_in_turn(path, Mode::FILE, &mut self.seen)
+            } else {
+                self.specs.matches(path, &mut self.seen)
             };
             if !self.specs.is_empty() && !is_meant {
                 continue;

@@ -17,9 +17,10 @@ fn beginning(specs: &Pathspecs) -> &BStr {
 pub(super) fn range(index: &Index, specs: &Pathspecs) -> Range<usize> {
     let dir = beginning(specs);
     let start = index.seek(0, dir);
-    match start < index.len() && index.path_at(start).starts_with(dir) {
-        true => start..index.end_of_prefix(start, dir.len(), index.len()),
-        false => start..start,
+    if start < index.len() && index.path_at(start).starts_with(dir) {
+        start..index.end_of_prefix(start, dir.len(), index.len())
+    } else {
+        start..start
     }
 }
 

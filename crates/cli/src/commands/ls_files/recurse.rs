@@ -16,7 +16,7 @@ use engine::{
     ignore::check::Checker,
     pathspec::{Pathspecs, Seen},
 };
-use repo::Repository;
+use repo::{Repository, keys};
 
 use super::{
     request::Request,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     session::{
-        apply,
+        Session, index,
         invocation::Invocation,
         monitor,
         settings::Settings,
@@ -71,7 +71,10 @@ impl Recursion<'_> {
             if entry.mode.is_gitlink() {
                 let submodules = match &mut submodules {
                     Some(submodules) => submodules,
-                    none => none.insert(Submodules::new(self.run, repo, settings, index, lead)?),
+                    none => {
+                        let session = Session { invocation: self.run, repository: repo, settings };
+                        none.insert(Submodules::new(session.context(self.run), index, lead)?)
+                    }
                 };
                 if submodules.is_active(path)? {
                     let kept = submodules::kept(repo, submodules.name(path).as_ref());
@@ -110,12 +113,12 @@ impl Recursion<'_> {
 
     fn enter(&mut self, submodule: &Repository, lead: &BStr, show: &mut Show<'_>) -> Result<(), Failure> {
         // Git reads this setting with every index, and fails if it is invalid.
-        submodule.config_bool("index.sparse")?;
-        let settings = Settings::read(self.run, submodule)?;
+        submodule.config(&keys::index::SPARSE)?;
+        let settings = Settings::read(submodule)?;
         let top = submodule.work_tree().unwrap_or(submodule.git_dir());
         let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
         let mut index =
-            apply::read_index(submodule, &settings, &root, ExpansionHint::Print, Expansion::AtOnce)?.index;
+            index::read_index(submodule, &settings, &root, ExpansionHint::Print, Expansion::AtOnce)?.index;
         if self.request.asks_monitor() && index.fsmonitor.is_some() {
             monitor::refresh_submodule(
                 self.run,

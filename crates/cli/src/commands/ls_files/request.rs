@@ -14,7 +14,7 @@ use repo::Repository;
 use sys::{UserPath, by_path};
 
 use crate::{
-    commands::reason::Reason,
+    commands::{reason::Reason, record::LineCheck},
     term::{
         args::{
             Grammar,
@@ -222,8 +222,11 @@ pub(super) struct Request {
     pub(super) paths: Vec<BString>,
 }
 
+pub(super) const WRONG_TOGETHER: LineCheck =
+    LineCheck::new("options or values that do not go together", wrong_together);
+
 /// Detects conflicting options, or invalid values.
-pub(super) fn wrong_together(_: &Survey, args: &[BString]) -> Option<Reason> {
+fn wrong_together(_: &Survey, args: &[BString]) -> Option<Reason> {
     Request::parse(args).is_err().then(|| Reason::command_line("options or values that do not go together"))
 }
 

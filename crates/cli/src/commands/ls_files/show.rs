@@ -241,9 +241,8 @@ impl<'a> Show<'a> {
 }
 
 fn push_name(out: &mut Vec<u8>, path: &BStr, prefix: &BStr, nul: bool, quote_path: bool) {
-    let mut push = |name: &BStr| match nul {
-        true => out.extend_from_slice(name),
-        false => ::format::quote_into(out, name, quote_path),
+    let mut push = |name: &BStr| {
+        if nul { out.extend_from_slice(name) } else { ::format::quote_into(out, name, quote_path) }
     };
     match path.strip_prefix(prefix.as_bytes()) {
         Some(below) if !below.is_empty() => push(below.as_bstr()),

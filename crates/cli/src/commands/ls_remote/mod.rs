@@ -14,11 +14,13 @@ use format::{
 use repo::wire::{self, Client, ConnectOptions, RemoteRef, url::Url};
 
 use self::remote::Remote;
+use repo::keys;
+
 use crate::{
     commands::{
-        obstacles::settings,
+        obstacles::RULES,
         reason::Reason,
-        record::{Command, Group, Traits},
+        record::{Command, Group, LineCheck, Traits},
         rules::{Setting, When},
     },
     session::{
@@ -42,14 +44,21 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { anywhere: true, plans_first: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
-    line: &[sort_keys],
-    checks: &[&[settings]],
+    line: &[LineCheck::new("a key of `--sort` that sapwood does not know", sort_keys)],
+    checks: &[&[RULES]],
+    late: &[
+        "bundles",
+        "remote.<name>.vcs",
+        "remotes in files of their own",
+        "this key of --sort",
+        "this remote helper",
+    ],
     run,
     ..Command::BASE
 };
 
 /// Git warns of passwords in URLs.
-const SETTINGS: &[Setting] = &[("transfer.credentialsinurl", When::Not(&["allow"]))];
+const SETTINGS: &[Setting] = &[(keys::transfer::CREDENTIALS_IN_URL.name(), When::Not(&["allow"]))];
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &[
@@ -172,10 +181,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let words = TABLE.parse(args)?.store(&mut request)?;
     let place = run.open_any()?;
-    let outside = run.outside();
     let (client, config): (Client<'_>, &dyn Config) = match &place {
-        Place::Repository(repo) => (Client::of(repo), repo.as_ref()),
-        Place::Outside(config) => (Client::outside(config, &outside), config),
+        Place::Repository(repo) => (Client::of(repo.as_ref()), repo.as_ref()),
+        Place::Outside(config) => (Client::of(config), config),
     };
     let repo = match &place {
         Place::Repository(repo) => Some(repo.as_ref()),

@@ -7,6 +7,7 @@ use engine::fetch::refspec::Refspec;
 use format::HashKind;
 use repo::{
     Repository,
+    keys::{self, Key},
     wire::{
         self,
         url::{Scheme, Url},
@@ -40,8 +41,8 @@ impl Remote {
             (None, Some(repo)) => engine::fetch::remote::Remote::default_name(repo)?,
             (None, None) => "origin".into(),
         };
-        let key = |suffix: &str| format!("remote.{name}.{suffix}");
-        if config.value(&key("vcs")).is_some() {
+        let all = |key: Key<Option<BString>>| config.all(key.of(&name).name());
+        if config.value(keys::remote::VCS.of(&name).name()).is_some() {
             return Err(Failure::Unserved("remote.<name>.vcs"));
         }
         if let Some(repo) = repo
@@ -53,26 +54,31 @@ impl Remote {
             return Err(Failure::Unserved("remotes in files of their own"));
         }
         let is_name = !name.is_empty() && !name.starts_with(b"/");
-        let list = |suffix: &str| match is_name {
-            true => config.all(&key(suffix)).into_iter().fold(Vec::new(), |mut list, value| {
-                match value.is_empty() {
-                    true => list.clear(),
-                    false => list.push(value),
-                }
-                list
-            }),
-            false => Vec::new(),
+        let list = |key| {
+            if is_name {
+                all(key).into_iter().fold(Vec::new(), |mut list, value| {
+                    if value.is_empty() {
+                        list.clear()
+                    } else {
+                        list.push(value)
+                    }
+                    list
+                })
+            } else {
+                Vec::new()
+            }
         };
         if is_name {
-            check_refspecs(&config.all(&key("fetch")), &config.all(&key("push")))?;
+            check_refspecs(&all(keys::remote::FETCH), &all(keys::remote::PUSH))?;
         }
-        let url = match (list("url").into_iter().next(), named) {
+        let url = match (list(keys::remote::URL).into_iter().next(), named) {
             (Some(url), _) => url,
             (None, Some(_)) => name.clone(),
             (None, None) => return Err(Failure::fatal("No remote configured to list refs from.")),
         };
-        let upload_pack = if is_name { config.all(&key("uploadpack")).into_iter().next() } else { None };
-        Ok(Remote { url, upload_pack, server_options: list("serveroption"), name })
+        let upload_pack = if is_name { all(keys::remote::UPLOADPACK).into_iter().next() } else { None };
+        let server_options = list(keys::remote::SERVER_OPTION);
+        Ok(Remote { url, upload_pack, server_options, name })
     }
 }
 

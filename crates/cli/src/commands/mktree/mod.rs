@@ -36,7 +36,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-const CHECKS: &[Check] = &[obstacles::settings];
+const CHECKS: &[Check] = &[obstacles::RULES];
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood mktree [-z] [--missing] [--batch]"],
@@ -90,7 +90,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?.for_recording();
+    let settings = Settings::read(&repo)?.for_recording();
     let mut input = Input::new(run)?;
     let end = if request.nul { 0 } else { b'\n' };
     let mut line = Vec::new();
@@ -117,7 +117,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             break;
         }
         let content = content(entries);
-        let objects = store::objects::Transaction::new(settings.objects(&repo));
+        let objects = store::objects::ObjectTransaction::new(settings.objects(&repo));
         let oid = new_commit::record(&repo, &objects, Kind::Tree, &content)?;
         objects.publish()?;
         console::out(oid.to_string());
@@ -171,10 +171,7 @@ fn parse(repo: &Repository, request: &Request, line: &BStr) -> Result<Entry, Fai
             ")"
         )));
     }
-    let found = match repo.objects().contains(&oid) {
-        true => Some(repo.objects().header(&oid)?.0),
-        false => None,
-    };
+    let found = if repo.objects().contains(&oid) { Some(repo.objects().header(&oid)?.0) } else { None };
     match found {
         None if !request.missing && !Mode::from_raw(mode).is_gitlink() => {
             Err(Failure::Fatal(text!("entry '", name, "' object ", oid.to_string(), " is unavailable")))

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice as _};
 use engine::midx::{self, Merged, Notice, PackDir, Packs, Preference};
 use format::midx::Midx;
-use repo::Repository;
+use repo::{Repository, keys};
 use store::Lock;
 use sys::{Map, by_path};
 
@@ -20,9 +20,9 @@ use self::options::{Request, TABLE};
 use crate::{
     commands::{
         object_dirs,
-        obstacles::{ANSWERING, LOOKING},
+        obstacles::{ANSWERING, LOOKING, PARTIAL_OR_GRAFTS},
         reason::Reason,
-        record::{Candidate, Command, Group, Traits},
+        record::{Candidate, Check, Command, Group, LineCheck, Traits},
     },
     session::{input::Input, invocation::Invocation, settings::Settings},
     term::{
@@ -44,8 +44,18 @@ pub(super) const COMMAND: Command = Command {
     traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
     variables: &[],
-    line: &[|survey, args| object_dirs::subcommand(survey, args, SERVED, options::options_of)],
-    checks: &[ANSWERING, &[object_dirs::repository, companions]],
+    line: &[LineCheck::new(
+        "a subcommand but `write`, `verify` and `expire`; a wrong number of arguments; options before the subcommand, or of another one",
+        |survey, args| object_dirs::subcommand(survey, args, SERVED, options::options_of),
+    )],
+    checks: &[
+        ANSWERING,
+        &[
+            Check::new(PARTIAL_OR_GRAFTS, object_dirs::repository),
+            Check::new("bitmaps or layers of a multi-pack-index; a wrong object directory", companions),
+        ],
+    ],
+    late: &["bitmaps and layers of multi-pack-indexes", "packs that cannot be used"],
     run,
     ..Command::BASE
 };
@@ -74,7 +84,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let rest = TABLE.parse(args)?.store(&mut request)?;
     request.refuse_unserved()?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     let dir = object_dirs::object_dir(run, &repo, request.object_dir.as_ref().map(|dir| dir.as_bstr()))?;
     let pack_dir = pack_dir(&dir, &repo);
     if pack_dir.has_companions() {
@@ -142,13 +152,13 @@ impl Context<'_> {
 
     /// Like [`Context::load`], but `None` if the configuration disables the file.
     fn load_if_used(&self) -> Result<Option<Midx<Map>>, Failure> {
-        let is_used = self.repo.config_bool("core.multiPackIndex")?.unwrap_or(true);
+        let is_used = self.repo.config(&keys::core::MULTI_PACK_INDEX)?;
         if is_used { self.load() } else { Ok(None) }
     }
 
     /// Returns the version to write.
     fn version(&self) -> Result<u8, Failure> {
-        match self.repo.config_int("midx.version")? {
+        match self.repo.config(&keys::midx::VERSION)? {
             None => Ok(1),
             Some(version @ (1 | 2)) => Ok(version as u8),
             Some(version) => Err(Failure::fatal(format!("unknown MIDX version: {version}"))),

@@ -3,12 +3,10 @@
 //! Order: the lock; the index; the check of each move; the moves, each in the worktree and then in
 //! the index; the index file. A refusal precedes the first move.
 
-mod apply;
-mod plan;
-
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec;
-use repo::Repository;
+use repo::{Repository, keys};
+use sapwood::mv;
 
 use crate::{
     commands::{
@@ -16,12 +14,7 @@ use crate::{
         reason::Reason,
         record::{Candidate, Check, Command, Group, Traits},
     },
-    session::{
-        Session,
-        apply::{Start, Transaction},
-        invocation::Invocation,
-        settings::Settings,
-    },
+    session::{Session, index::Start, invocation::Invocation, settings::Settings},
     term::{
         args::{
             Grammar,
@@ -77,25 +70,22 @@ pub(super) const COMMAND: Command = Command {
     traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL],
     checks: &[WRITING, FOLDING],
+    late: &[
+        "directories with conflicts or submodules",
+        "files outside of the sparse checkout",
+        "files that are not in the worktree",
+        "submodules",
+    ],
     run,
     ..Command::BASE
 };
 
 /// Names that differ only in case are left to Git.
-const FOLDING: &[Check] = &[folds_case];
+const FOLDING: &[Check] = &[Check::new("`core.ignoreCase`", folds_case)];
 
 fn folds_case(candidate: &Candidate<'_>) -> Vec<Reason> {
-    let folds = candidate.repo().config_bool("core.ignoreCase").is_ok_and(|folds| folds == Some(true));
+    let folds = candidate.repo().config(&keys::core::IGNORE_CASE).unwrap_or(false);
     folds.then(|| Reason::repository("core.ignoreCase is set")).into_iter().collect()
-}
-
-/// The paths of a command line, relative to the worktree's root.
-struct Words {
-    sources: Vec<BString>,
-    /// The last path, with a slash at its end if it must be a directory.
-    destination: BString,
-    /// The last component of each source.
-    names: Vec<BString>,
 }
 
 /// Runs the command. Returns its exit code.
@@ -108,17 +98,23 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let settings = Settings::read(run, &repo)?.for_recording();
+    let settings = Settings::read(&repo)?.for_recording();
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;
-    let words = words(&repo, &worktree, &rest)?;
-    let patterns = transaction.patterns()?;
-    let moves = plan::moves(&request, &worktree, &transaction.index, patterns.as_deref(), words)?;
-    apply::moves(session, &request, &worktree, &mut transaction, moves)
+    let transaction = session.start(Start::Full { dry_run: false })?;
+    let moves = mv::Request {
+        force: request.force,
+        skip_errors: request.skip_errors,
+        verbose: request.verbose,
+        dry_run: request.dry_run,
+        ..words(&repo, &worktree, &rest)?
+    };
+    mv::examine(session.context(run), transaction, moves)?.carry_out()?;
+    Ok(0)
 }
 
-fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<Words, Failure> {
+/// Returns the paths of the command line, relative to the root of the worktree.
+fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<mv::Request, Failure> {
     let (last, sources) = args.split_last().expect("there are two words");
     let trimmed: Vec<&BStr> =
         sources.iter().map(|source| source.trim_end_with(|letter| letter == '/').as_bstr()).collect();
@@ -132,9 +128,10 @@ fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<Wor
         found.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
     };
     let drops_slash = trimmed.len() == 1 && is_directory(trimmed[0]) && !is_directory(last.as_bstr());
-    let destination = match drops_slash {
-        true => from_top(last.trim_end_with(|letter| letter == '/').as_bstr())?,
-        false => from_top(last.as_bstr())?,
+    let destination = if drops_slash {
+        from_top(last.trim_end_with(|letter| letter == '/').as_bstr())?
+    } else {
+        from_top(last.as_bstr())?
     };
     let name = |source: &&BStr| -> BString {
         match source.rfind_byte(b'/') {
@@ -143,10 +140,11 @@ fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<Wor
             None => (*source).to_owned(),
         }
     };
-    Ok(Words {
+    Ok(mv::Request {
         names: trimmed.iter().map(name).collect(),
         sources: trimmed.iter().map(|source| from_top(source)).collect::<Result<_, _>>()?,
         destination,
+        ..mv::Request::default()
     })
 }
 

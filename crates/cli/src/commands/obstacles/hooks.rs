@@ -1,7 +1,7 @@
 //! Hooks that leave a command to the real Git.
 
 use bstr::{BString, ByteSlice as _};
-use repo::Repository;
+use repo::{Repository, keys};
 use sys::by_path;
 
 use crate::{
@@ -76,8 +76,9 @@ pub(crate) fn configured_in(config: &dyn Config) -> Vec<Reason> {
 fn is_left_to_git(config: &dyn Config, name: &str) -> bool {
     let Some(rest) = name.strip_prefix("hook.") else { return false };
     let Some((hook, key)) = rest.rsplit_once('.') else { return true };
-    let is_set = |key: &str| {
-        config.value(&format!("hook.{hook}.{key}")).flatten().is_some_and(|value| !value.is_empty())
+    let has_command = || {
+        let command = config.value(keys::hook::COMMAND.of(hook).name());
+        command.flatten().is_some_and(|value| !value.is_empty())
     };
     match key {
         "event" => {
@@ -92,24 +93,24 @@ fn is_left_to_git(config: &dyn Config, name: &str) -> bool {
             EVENTS.contains(&hook)
                 || events.contains(&BString::from(hook))
                 || UNSERVED.iter().any(|event| events.contains(&BString::from(*event)))
-                || !is_set("command")
+                || !has_command()
                 || events.iter().any(|event| event.is_empty() || ours(event) && shared(event))
         }
         "command" => config.value(name).flatten().is_none_or(|value| value.is_empty()),
-        "enabled" => config.flag(name).is_err(),
+        "enabled" => config.get_as::<bool>(name).is_err(),
         _ => true,
     }
 }
 
 /// Detects those of `hooks` that are in the hooks directory.
 pub(crate) fn present(repo: &Repository, hooks: &[&str]) -> Vec<Reason> {
-    let Ok(dir) = repo.config_path("core.hooksPath") else {
-        return vec![Reason::Setting("core.hookspath".into())];
+    let Ok(dir) = repo.config_path(&keys::core::HOOKS_PATH) else {
+        return vec![Reason::Setting(keys::core::HOOKS_PATH.lower())];
     };
     let dir = match dir.map(|dir| dir.resolve(repo.base_dir())) {
         None => repo.common_dir().join("hooks"),
         Some(Ok(dir)) => dir,
-        Some(Err(_)) => return vec![Reason::Setting("core.hookspath".into())],
+        Some(Err(_)) => return vec![Reason::Setting(keys::core::HOOKS_PATH.lower())],
     };
     let there = hooks.iter().filter(|hook| !matches!(by_path::stat(&dir.join(hook)), Ok(None)));
     there.map(|hook| Reason::repository(format!("there is a hook '{hook}'"))).collect()

@@ -1,4 +1,4 @@
-//! Reasons to leave a command to the real Git. SHORTCOMINGS.md lists them for users.
+//! Reasons to leave a command to the real Git. docs/commands.md lists them for users.
 //!
 //! A [`Candidate`] is a command that may run natively: with a command line for the shim, without
 //! one for `doctor`. Each check returns every reason that it finds: `doctor` shows all, the shim
@@ -15,47 +15,113 @@ use engine::pathspec::{Defaults, Pathspecs};
 use repo::{Repository, Who};
 
 pub(crate) use self::{
-    repository::{
-        files_of_readers, files_of_writers, grafts, index, index_alone, index_at, partial,
-        some_head_is_a_link, warnings,
-    },
-    settings::{GENERAL, LISTING, LOOKING, find, is_unknown, settings, settings_in},
+    repository::{grafts, index_at, partial, some_head_is_a_link, warnings},
+    settings::{GENERAL, LISTING, LOOKING, VARIABLES, find, is_unknown, settings_in},
+};
+use self::{
+    repository::{index, index_alone},
+    settings::settings,
 };
 use super::{
     reason::Reason,
-    record::{Candidate, Check},
+    record::{Candidate, Check, LineCheck},
 };
 use crate::term::args::Survey;
 
 /// Checks of a command that writes files, refs or the index.
 pub(crate) const WRITING: &[Check] =
-    &[settings, hooks::configured, files_of_writers, pathspecs, revisions, index];
+    &[RULES, CONFIGURED_HOOKS, FILES_OF_WRITERS, PATHSPECS, REVISIONS, INDEX];
 
 /// Checks of a command that reads files, and writes at most the index, if it is not locked.
 pub(crate) const READING: &[Check] =
-    &[settings, hooks::configured, files_of_readers, pathspecs, revisions, index];
+    &[RULES, CONFIGURED_HOOKS, FILES_OF_READERS, PATHSPECS, REVISIONS, INDEX];
 
 /// Checks of a command that runs no hooks, takes no locks, and does not examine submodules.
-pub(crate) const ANSWERING: &[Check] = &[settings, pathspecs, revisions, index_alone];
+pub(crate) const ANSWERING: &[Check] = &[RULES, PATHSPECS, REVISIONS, INDEX_ALONE];
 
 /// Additional checks of a command that can change submodules.
-pub(crate) const RECURSING: &[Check] = &[submodules::recursion];
+pub(crate) const RECURSING: &[Check] = &[Check::new(
+    "with changed submodules: one that has an obstacle of its own, a `.git` that is a directory, an \
+     unborn branch or another hash; `extensions.submodulePathConfig`",
+    submodules::recursion,
+)];
+
+/// Checks the tables of settings and variables.
+pub(crate) const RULES: Check = Check::new(
+    "`pager.<command>`; an `includeIf` with a condition that sapwood does not know; `index.sparse` with \
+     `core.splitIndex`; an invalid `splitIndex.sharedIndexExpire`",
+    settings,
+);
+
+/// The conditions that [`partial`] and [`grafts`] detect.
+pub(crate) const PARTIAL: &str = "a partial clone";
+pub(crate) const PARTIAL_OR_GRAFTS: &str = "a partial clone; `info/grafts`";
+
+/// Checks the hooks that settings define.
+pub(crate) const CONFIGURED_HOOKS: Check = Check::new(
+    "a hook of `hook.<name>.*` that has no command, has the name of an event, shares its event with \
+     another, or is for `reference-transaction`; a key of `hook.<name>.*` but `event`, `command` and `enabled`",
+    hooks::configured,
+);
+
+const FILES_OF_WRITERS: Check = Check::new(
+    "a lock of the index, of HEAD or of the branch; `MERGE_AUTOSTASH`; a hook `reference-transaction`; \
+     `info/grafts`; a HEAD that is a symbolic link; no worktree",
+    repository::files_of_writers,
+);
+
+const FILES_OF_READERS: Check =
+    Check::new("`info/grafts`; a HEAD that is a symbolic link; no worktree", repository::files_of_readers);
+
+const PATHSPECS: Check = Check::new("a wrong pathspec with the magic `prefix`", pathspecs);
+
+/// Checks the words that may be revisions.
+pub(crate) const REVISIONS: Check =
+    Check::new("a short object name that may be ambiguous; `:<word>` that names nothing", revisions);
+
+const INDEX: Check = Check::new(
+    "an index that cannot be read; a file system monitor that Git warns of; a submodule that cannot be \
+     opened, has another hash, or has a setting of this page",
+    index,
+);
+
+/// Checks the index, but no submodule.
+pub(crate) const INDEX_ALONE: Check =
+    Check::new("an index that cannot be read; a file system monitor that Git warns of", index_alone);
+
+/// Checks who makes a commit.
+pub(crate) const GUESSED_IDENTITY: Check =
+    Check::new("an author or committer whom Git would have to guess", guessed_identity);
+
+/// Checks the value of `--recurse-submodules`.
+pub(crate) const RECURSION_IS_BOOLEAN: LineCheck =
+    LineCheck::new("`--recurse-submodules` with a value that is no boolean", recursion_is_boolean);
+
+/// Checks pathspecs of a command that serves attributes in them.
+pub(crate) const ATTRIBUTES_OF_PATHSPECS: LineCheck = LineCheck::new(
+    "a pathspec with `attr:builtin_objectmode`, or with any attribute beside `--recurse-submodules`",
+    attributes_of_pathspecs,
+);
+
+/// Checks pathspecs of a command that serves no attributes in them.
+pub(crate) const NO_ATTRIBUTES_IN_PATHSPECS: LineCheck =
+    LineCheck::new("a pathspec with attributes", no_attributes_in_pathspecs);
 
 /// Detects a value of `--recurse-submodules` that is not a boolean.
-pub(crate) fn recursion_is_boolean(survey: &Survey, _: &[BString]) -> Option<Reason> {
+fn recursion_is_boolean(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let wrong = crate::session::submodules::asked(survey).is_err();
     wrong.then(|| Reason::command_line("--recurse-submodules with what is no boolean"))
 }
 
 /// Detects pathspecs with attributes that are not native: with `--recurse-submodules` all
 /// attributes, because those of submodules are not supported, and otherwise `builtin_objectmode`.
-pub(crate) fn attributes_of_pathspecs(survey: &Survey, args: &[BString]) -> Option<Reason> {
+fn attributes_of_pathspecs(survey: &Survey, args: &[BString]) -> Option<Reason> {
     let recurses = survey.options.iter().any(|given| given.name == "--recurse-submodules");
     if recurses { no_attributes_in_pathspecs(survey, args) } else { asks_for(survey, "builtin_objectmode") }
 }
 
 /// Detects pathspecs with attributes, for commands that do not support them.
-pub(crate) fn no_attributes_in_pathspecs(survey: &Survey, _: &[BString]) -> Option<Reason> {
+fn no_attributes_in_pathspecs(survey: &Survey, _: &[BString]) -> Option<Reason> {
     asks_for(survey, "attr")
 }
 
@@ -80,7 +146,7 @@ fn pathspecs(candidate: &Candidate<'_>) -> Vec<Reason> {
 
 /// Detects ambiguous names, and names of index entries that may not exist: Git prints suggestions
 /// for them.
-pub(crate) fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let words: Vec<&BStr> = candidate.command.words(survey).collect();
     let ambiguous = words.iter().filter_map(|word| ambiguous(candidate.repo(), word));
@@ -102,7 +168,7 @@ pub(crate) fn ambiguous(repo: &Repository, word: &BStr) -> Option<Reason> {
 }
 
 /// Detects an identity that Git would guess, for which it looks up the host's name in the network.
-pub(crate) fn guessed_identity(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn guessed_identity(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let is_guessed = [Who::Author, Who::Committer].into_iter().any(|who| repo.guesses(who));
     is_guessed.then(|| Reason::repository("nobody told who makes the commit")).into_iter().collect()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bstr::{BStr, ByteSlice as _};
 use format::index::IndexSummary;
-use repo::Repository;
+use repo::{Repository, keys};
 use sys::by_path;
 
 use super::{Candidate, hooks, submodules};
@@ -84,7 +84,7 @@ pub(crate) fn partial(repo: &Repository) -> Vec<Reason> {
         name.starts_with(b"remote.") && of_remote
     };
     let remotes = repo.config_names().filter(promises).map(|name| name.to_string());
-    let extension = repo.extensions().partial_clone.iter().map(|_| "extensions.partialclone".to_owned());
+    let extension = repo.extensions().partial_clone.iter().map(|_| keys::extensions::PARTIAL_CLONE.lower());
     remotes.chain(extension).map(Reason::Setting).collect()
 }
 

@@ -2,6 +2,8 @@
 
 use bstr::ByteSlice as _;
 
+use repo::keys;
+
 use crate::{
     commands::{
         reason::Reason,
@@ -16,25 +18,25 @@ const IGNORE: &[&str] = &["all", "dirty", "none", "untracked"];
 
 /// Settings that affect every command that reads files or writes the index.
 pub(crate) const GENERAL: &[Setting] = &[
-    ("attr.tree", When::Set),
-    ("color.advice*", When::Set),
-    ("core.prefersymlinkrefs", When::True),
-    ("diff.ignoresubmodules", When::Not(IGNORE)),
-    ("merge.conflictstyle", When::Not(&["merge", "diff3", "zdiff3"])),
-    ("submodule.*.ignore", When::Not(IGNORE)),
-    ("submodule.recurse", When::NotBoolean),
-    ("trace2.*", When::Set),
+    (keys::attr::TREE.name(), When::Set),
+    (keys::color::ADVICE_ALL.name(), When::Set),
+    (keys::core::PREFER_SYMLINK_REFS.name(), When::True),
+    (keys::diff::IGNORE_SUBMODULES.name(), When::Not(IGNORE)),
+    (keys::merge::CONFLICT_STYLE.name(), When::Not(&["merge", "diff3", "zdiff3"])),
+    (keys::submodule::ONE_IGNORE.name(), When::Not(IGNORE)),
+    (keys::submodule::RECURSE.name(), When::NotBoolean),
+    (keys::trace2::ALL_SETTINGS.name(), When::Set),
 ];
 
 /// Settings that affect commands that run no filters and hooks and do not write the index.
-pub(crate) const LOOKING: &[Setting] = &[("trace2.*", When::Set)];
+pub(crate) const LOOKING: &[Setting] = &[(keys::trace2::ALL_SETTINGS.name(), When::Set)];
 
 /// Variables that change which refs are listed.
 pub(crate) const LISTING: Unserved =
     Unserved { variables: &[("GIT_REF_PARANOIA", When::Set)], ..Unserved::NOTHING };
 
 /// Variables that replace settings, and the trace of how Git discovered the repository.
-const VARIABLES: &[Variable] = &[
+pub(crate) const VARIABLES: &[Variable] = &[
     ("GIT_ALLOW_NULL_SHA1", When::Set),
     ("GIT_ATTR_SOURCE", When::Set),
     ("GIT_NO_LAZY_FETCH", When::Set),
@@ -59,7 +61,7 @@ pub(crate) fn settings(candidate: &Candidate<'_>) -> Vec<Reason> {
 /// Detects the settings in `config` that `tables` contain, or that no command of sapwood serves.
 /// `family` is the command's name, for the setting of its pager.
 pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &str) -> Vec<Reason> {
-    let pager = format!("pager.{family}");
+    let pager = keys::pager::ONE.of(family);
     let mut found = Vec::new();
     for name in config.names() {
         let text = name.to_str_lossy();
@@ -67,20 +69,21 @@ pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &s
             Some(when) => {
                 config.value(&text).is_some_and(|value| when.applies(value.as_ref().map(|it| it.as_bstr())))
             }
-            None => is_unknown(&name) || text == pager,
+            None => is_unknown(&name) || text == pager.name(),
         };
         if applies {
             found.push(Reason::Setting(text.into_owned()));
         }
     }
     // Git fails if an index would be both sparse and split.
-    let is_on = |name: &str| matches!(config.flag(name), Ok(Some(true)));
-    if is_on("index.sparse") && is_on("core.splitindex") {
-        found.push(Reason::Setting("core.splitindex".to_owned()));
+    let is_sparse = matches!(config.get(&keys::index::SPARSE), Ok(true));
+    if is_sparse && matches!(config.get(&keys::core::SPLIT_INDEX), Ok(Some(true))) {
+        found.push(Reason::Setting(keys::core::SPLIT_INDEX.lower()));
     }
-    let expire = config.value("splitindex.sharedindexexpire").map(Option::unwrap_or_default);
-    if shared_index_expire(expire).is_none() {
-        found.push(Reason::Setting("splitindex.sharedindexexpire".to_owned()));
+    let expire = keys::split_index::SHARED_INDEX_EXPIRE;
+    let configured = config.value(expire.name()).map(Option::unwrap_or_default);
+    if shared_index_expire(configured).is_none() {
+        found.push(Reason::Setting(expire.lower()));
     }
     found
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use repo::Repository;
+use repo::{Repository, keys};
 use sys::{FileType, by_path};
 
 use super::{GENERAL, hooks, repository, settings_in};
@@ -27,7 +27,7 @@ pub(crate) fn are_included(candidate: &Candidate<'_>) -> Result<bool, Reason> {
         return Ok(false);
     }
     let asked = candidate.survey.and_then(|survey| submodules::asked(survey).ok().flatten());
-    submodules::wanted(asked, repo).map_err(|_| Reason::Setting("submodule.recurse".into()))
+    submodules::wanted(asked, repo).map_err(|_| Reason::Setting(keys::submodule::RECURSE.lower()))
 }
 
 /// Detects obstacles to a recursive change: obstacles in any submodule, checked out or not, and
@@ -35,7 +35,7 @@ pub(crate) fn are_included(candidate: &Candidate<'_>) -> Result<bool, Reason> {
 fn blocked(repo: &Repository) -> Vec<Reason> {
     let mut found = Vec::new();
     if repo.extensions().submodule_paths {
-        found.push(Reason::Setting("extensions.submodulepathconfig".into()));
+        found.push(Reason::Setting(keys::extensions::SUBMODULE_PATH_CONFIG.lower()));
     }
     let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {
         return vec![Reason::repository("the index cannot be read")];

@@ -14,15 +14,16 @@ use sys::by_path;
 
 use crate::{
     commands::{
-        obstacles::{ANSWERING, LOOKING, grafts, partial},
+        obstacles::{ANSWERING, LOOKING, PARTIAL_OR_GRAFTS, grafts, partial},
         reason::Reason,
-        record::{Candidate, Command, Group, Traits},
+        record::{Candidate, Check, Command, Group, LineCheck, Traits},
     },
     session::{invocation::Invocation, settings},
     term::{
         args::{Grammar, Native::Both, Opt, Set, Survey, Table},
         console,
         failure::Failure,
+        notice,
         progress::{self, Progress},
         text::os_error,
     },
@@ -38,8 +39,8 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
-    line: &[arguments],
-    checks: &[ANSWERING, &[repository]],
+    line: &[LineCheck::new("any argument", arguments)],
+    checks: &[ANSWERING, &[Check::new(PARTIAL_OR_GRAFTS, repository)]],
     run,
     ..Command::BASE
 };
@@ -102,7 +103,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         progress.update(usize::from(number) + 1, DIRECTORIES);
     }
     progress.finish(DIRECTORIES, DIRECTORIES);
-    console::print_object_store_errors(&repo);
+    notice::print_object_store_errors(&repo);
     Ok(0)
 }
 

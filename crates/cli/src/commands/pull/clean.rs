@@ -9,7 +9,7 @@ use super::{Prepared, Pull, rebase};
 use crate::{
     session::{
         Session,
-        apply::{Recorded, Start, Transaction},
+        index::{Recorded, Start},
     },
     term::{console, failure::Failure},
 };
@@ -41,7 +41,7 @@ impl Pull<'_> {
 /// Returns an error for changes of the worktree or the index. Submodules do not count.
 fn require_clean(session: Session<'_>, head: Option<ObjectId>) -> Result<(), Failure> {
     let repo = session.repository;
-    let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;
+    let mut transaction = session.start(Start::Full { dry_run: false })?;
     let changes = transaction.refresh()?;
     let tree = head.map(|head| repo.tree_of(head)).transpose()?;
     let (root, index) = transaction.worktree_and_index();

@@ -9,21 +9,21 @@ use engine::{
     switch::{self, state},
 };
 use format::ObjectId;
-use repo::convert::Metadata;
+use repo::{convert::Metadata, keys, keys::Key};
 use store::refs::{Change, Expected};
 
 use super::options::Request;
+use sapwood::maintenance::{self, MaintenanceOutput};
+
 use crate::{
     commands::diffstat,
     session::{
-        Session,
-        apply::{Done, IncompleteSteps, PreflightCheck, Start, Transaction},
-        hooks,
-        maintenance::{self, MaintenanceOutput},
+        Session, hooks,
+        index::{Done, IncompleteSteps, Start},
     },
     term::{
         console::{self, text},
-        failure::Failure,
+        failure::{Failure, refused_with},
     },
 };
 
@@ -52,20 +52,20 @@ impl<'a> Forward<'a> {
         if asks_more || request.autostash == Some(true) {
             return Ok(None);
         }
-        let is_on = |key: &str| repo.config_bool(key).map(|value| value == Some(true));
+        let is_on = |key: Key<bool>| repo.config(&key);
         let forbids = || {
-            let value = repo.config_str("merge.ff");
+            let value = repo.config_str(&keys::merge::FF);
             value.is_some_and(|value| repo::parse_bool(Some(value.as_bstr())) == Some(false))
         };
-        if is_on("merge.verifySignatures")?
-            || request.autostash.is_none() && is_on("merge.autostash")?
+        if is_on(keys::merge::VERIFY_SIGNATURES)?
+            || request.autostash.is_none() && is_on(keys::merge::AUTOSTASH)?
             || request.ff.is_none() && forbids()
         {
             return Ok(None);
         }
         let head = repo.head()?;
         let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/")).map(BStr::new);
-        let has_options = |branch| repo.config_str(&format!("branch.{branch}.mergeoptions")).is_some();
+        let has_options = |branch| repo.config_str(&keys::branch::MERGE_OPTIONS.of(branch)).is_some();
         if branch.is_some_and(has_options) || has_file(repo, "CHERRY_PICK_HEAD") {
             return Ok(None);
         }
@@ -102,9 +102,8 @@ impl<'a> Forward<'a> {
             console::out(line);
         }
         let message = text!(run.variable("GIT_REFLOG_ACTION").unwrap_or(b"merge"), ": Fast-forward");
-        let preflight: PreflightCheck<'_> =
-            Box::new(|| switch::check_advance(repo, &refs, Some(old), self.new).map_err(cannot_update));
-        match self.files(Some(preflight))? {
+        let preflight = || switch::check_advance(repo, &refs, Some(old), self.new).map_err(cannot_update);
+        match self.files(&preflight)? {
             0 => {}
             code => return Ok(code),
         }
@@ -113,7 +112,7 @@ impl<'a> Forward<'a> {
         }
         switch::advance_head(repo, &refs, Some(old), self.new, message.as_bstr()).map_err(cannot_update)?;
         let output = if verbosity < 0 { MaintenanceOutput::Quiet } else { MaintenanceOutput::Progress };
-        maintenance::start_auto(run, repo, output)?;
+        maintenance::start_auto(self.session.context(run), output)?;
         if let Some(form) = stat {
             diffstat::print(self.session, old, self.new, form)?;
         }
@@ -127,9 +126,8 @@ impl<'a> Forward<'a> {
     pub(super) fn first_commit(&self, current: Option<ObjectId>) -> Result<u8, Failure> {
         let Session { repository: repo, settings, .. } = self.session;
         let refs = settings.refs(repo)?;
-        let preflight: PreflightCheck<'_> =
-            Box::new(|| switch::check_advance(repo, &refs, current, self.new).map_err(cannot_update));
-        let code = self.files(Some(preflight))?;
+        let preflight = || switch::check_advance(repo, &refs, current, self.new).map_err(cannot_update);
+        let code = self.files(&preflight)?;
         if code == 0 {
             let message = b"initial pull".as_bstr();
             switch::advance_head(repo, &refs, current, self.new, message).map_err(cannot_update)?;
@@ -137,17 +135,17 @@ impl<'a> Forward<'a> {
         Ok(code)
     }
 
-    /// Updates index and worktree to the new commit. Returns the exit code.
-    pub(super) fn files(&self, preflight: Option<PreflightCheck<'_>>) -> Result<u8, Failure> {
+    /// Updates index and worktree to the new commit. Returns the exit code. `preflight` is called
+    /// after the plan and before the first step.
+    pub(super) fn files(&self, preflight: &dyn Fn() -> Result<(), Failure>) -> Result<u8, Failure> {
         let Session { invocation: run, repository: repo, .. } = self.session;
         let head = self.old.map(|old| repo.tree_of(old)).transpose()?;
         let merge = Merge::TwoWay { head, target: repo.tree_of(self.new)? };
-        let start = Transaction::start(self.session, Start::Sparse { dry_run: false });
+        let start = self.session.start(Start::Sparse { dry_run: false });
         let mut transaction = match start {
             Ok(transaction) => transaction,
             Err(failure) => return refused(failure),
         };
-        transaction.policy.preflight = preflight;
         transaction.policy.progress = true;
         transaction.policy.incomplete_steps = IncompleteSteps::Resumable;
         transaction.policy.metadata = Metadata { reference: None, treeish: Some(self.new) };
@@ -163,12 +161,16 @@ impl<'a> Forward<'a> {
             operation: Operation::Merge,
             vouched: Vouched::Examined,
         };
-        match transaction.perform(&options, 1, None) {
-            Ok(Done::Complete) => Ok(0),
-            Ok(_) => Ok(1),
-            Err(Failure::Reported(code)) => Ok(code),
-            Err(failure) => Err(failure),
-        }
+        let plan = match transaction.plan(&options).map_err(refused_with(1)) {
+            Ok(plan) => plan,
+            Err(failure @ Failure::Refused(..)) => {
+                failure.print();
+                return Ok(failure.code());
+            }
+            Err(failure) => return Err(failure),
+        };
+        preflight()?;
+        Ok(u8::from(transaction.perform(plan, None)?.done != Done::Complete))
     }
 }
 
@@ -189,8 +191,9 @@ fn refused(failure: Failure) -> Result<u8, Failure> {
 }
 
 fn cannot_update(error: switch::Error) -> Failure {
-    match error.is_missing_committer() {
-        true => error.into(),
-        false => Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice()),
+    if error.is_missing_committer() {
+        error.into()
+    } else {
+        Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice())
     }
 }

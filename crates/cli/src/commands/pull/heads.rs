@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
-use repo::Repository;
+use repo::{Repository, keys, keys::Key};
 
 use crate::term::{
     console::{self, text},
@@ -31,17 +31,19 @@ pub(super) fn read(repo: &Repository) -> Result<Vec<ObjectId>, Failure> {
 pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Result<u8, Failure> {
     let head = repo.head()?;
     let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/")).map(BStr::new);
-    let of_branch = |key: &str| branch.and_then(|branch| repo.config_str(&format!("branch.{branch}.{key}")));
-    let which = match rebases {
-        true => "Please specify which branch you want to rebase against.",
-        false => "Please specify which branch you want to merge with.",
+    let of_branch = |key: Key<Option<BString>>| branch.and_then(|branch| repo.config_str(&key.of(branch)));
+    let which = if rebases {
+        "Please specify which branch you want to rebase against."
+    } else {
+        "Please specify which branch you want to merge with."
     };
     let see = "See git-pull(1) for details.\n\n    git pull <remote> <branch>\n";
     let (repository, refspecs) = (words.first(), words.get(1..).unwrap_or_default());
     if !refspecs.is_empty() {
-        console::eprint_line(match rebases {
-            true => "There is no candidate for rebasing against among the refs that you just fetched.",
-            false => "There are no candidates for merging among the refs that you just fetched.",
+        console::eprint_line(if rebases {
+            "There is no candidate for rebasing against among the refs that you just fetched."
+        } else {
+            "There are no candidates for merging among the refs that you just fetched."
         });
         console::eprint_line(
             "Generally this means that you provided a wildcard refspec which had no\n\
@@ -50,7 +52,7 @@ pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Resul
         return Ok(1);
     }
     match (repository, branch) {
-        (Some(asked), Some(_)) if of_branch("remote").as_ref() != Some(asked) => {
+        (Some(asked), Some(_)) if of_branch(keys::branch::REMOTE).as_ref() != Some(asked) => {
             console::eprint_line(text!(
                 "You asked to pull from the remote '",
                 asked,
@@ -60,7 +62,7 @@ pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Resul
             ));
         }
         (_, None) => console::eprint_line(text!("You are not currently on a branch.\n", which, "\n", see)),
-        (_, Some(branch)) => match of_branch("merge") {
+        (_, Some(branch)) => match of_branch(keys::branch::MERGE) {
             Some(merge) => console::eprint_line(text!(
                 "Your configuration specifies to merge with the ref '",
                 merge_source(repo, branch).unwrap_or(merge),
@@ -91,5 +93,5 @@ pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Resul
 
 /// Returns the first ref that a branch is configured to merge.
 fn merge_source(repo: &Repository, branch: &BStr) -> Option<BString> {
-    repo.config_all(&format!("branch.{branch}.merge")).into_iter().next()
+    repo.config_all(&keys::branch::MERGE.of(branch)).into_iter().next()
 }

@@ -15,7 +15,7 @@ mod rebase;
 use bstr::{BString, ByteSlice as _};
 use engine::switch::state;
 use format::ObjectId;
-use repo::Repository;
+use repo::{Repository, keys};
 
 use self::{
     forward::Forward,
@@ -30,7 +30,7 @@ use crate::{
     },
     session::{
         Session,
-        apply::load_index,
+        index::load_index,
         invocation::{Invocation, Program},
         settings::{
             Settings,
@@ -55,6 +55,7 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     settings: &[GENERAL],
     checks: &[WRITING],
+    late: &["verified signatures on a branch without commits"],
     run,
     ..Command::BASE
 };
@@ -67,13 +68,13 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let repo = run.open()?;
     repo.work_tree().ok_or_else(Failure::no_worktree)?;
     refused::check(&repo, &[Reader::Every, Reader::Repository])?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     if request.autostash.is_none() {
-        request.autostash = repo.config_bool("pull.autostash")?;
+        request.autostash = repo.config(&keys::pull::AUTOSTASH)?;
     }
-    let rebases_by_default = repo.config_bool("rebase.autostash")?.unwrap_or(false);
-    let recurses = match (request.recurse, repo.config_bool("submodule.recurse")?) {
+    let rebases_by_default = repo.config(&keys::rebase::AUTOSTASH)?;
+    let recurses = match (request.recurse, repo.config(&keys::submodule::RECURSE)?) {
         (Some(recurse), _) => recurse != Recurse::Off,
         (None, configured) => configured == Some(true),
     };
@@ -86,9 +87,10 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let pull = Pull { session, request, rebase, words };
     pull.refuse_unfinished()?;
     let orig = repo.head()?.oid();
-    let fork = match pull.rebases() {
-        true => pull.prepare_rebase(orig, rebases_by_default)?,
-        false => Prepared { autostash: pull.request.autostash, fork: None },
+    let fork = if pull.rebases() {
+        pull.prepare_rebase(orig, rebases_by_default)?
+    } else {
+        Prepared { autostash: pull.request.autostash, fork: None }
     };
     if orig.is_none() && Request::is(&pull.request.verify_signatures, "--verify-signatures") {
         return Err(Failure::Unserved("verified signatures on a branch without commits"));
@@ -134,7 +136,7 @@ impl Request {
     /// Adds the settings `pull.ff`, `branch.<name>.rebase` and `pull.rebase`.
     fn choose_integration(&mut self, repo: &Repository) -> Result<Integration, Failure> {
         if self.ff.is_none() {
-            self.ff = match repo.config_str("pull.ff") {
+            self.ff = match repo.config_str(&keys::pull::FF) {
                 None => None,
                 Some(value) => Some(match repo::parse_bool(Some(value.as_bstr())) {
                     Some(true) => "--ff".into(),
@@ -153,8 +155,8 @@ impl Request {
         }
         let head = repo.head()?;
         let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/"));
-        let of_branch = branch.map(|branch| format!("branch.{}.rebase", branch.as_bstr()));
-        for key in of_branch.into_iter().chain(["pull.rebase".to_owned()]) {
+        let of_branch = branch.map(|branch| keys::branch::REBASE.of(branch.as_bstr()).name().to_owned());
+        for key in of_branch.into_iter().chain([keys::pull::REBASE.name().to_owned()]) {
             if let Some(value) = repo.config_str(&key) {
                 let how = Rebase::parse(&value)
                     .ok_or_else(|| Failure::Fatal(text!("invalid value for '", key, "': '", value, "'")))?;
@@ -173,7 +175,7 @@ impl Pull<'_> {
     /// Returns an error if there are conflicts or an unfinished merge.
     fn refuse_unfinished(&self) -> Result<(), Failure> {
         let Session { repository: repo, settings, .. } = self.session;
-        let advises = settings.advises(repo, "resolveConflict")?;
+        let advises = settings.advises(repo, keys::advice::RESOLVE_CONFLICT)?;
         if load_index(repo, settings)?.is_unmerged() {
             console::error("Pulling is not possible because you have unmerged files.");
             if advises {
@@ -207,7 +209,7 @@ impl Pull<'_> {
         // The fetch has changed objects and refs.
         let run = &session.invocation.with_default("GIT_REFLOG_ACTION", BString::default);
         let repo = run.open()?;
-        let settings = Settings::read(run, &repo)?;
+        let settings = Settings::read(&repo)?;
         let session = Session { invocation: run, repository: &repo, settings: &settings };
         let current = repo.head()?.oid();
         if let (Some(orig), Some(current)) = (orig, current)
@@ -262,10 +264,7 @@ impl Pull<'_> {
                 (target.run(session, &request, rebase.how)?, "--rebase")
             }
         };
-        match code == 0 && recurses {
-            true => update_submodules(session, &request, kind),
-            false => Ok(code),
-        }
+        if code == 0 && recurses { update_submodules(session, &request, kind) } else { Ok(code) }
     }
 }
 
@@ -283,7 +282,7 @@ fn follow_fetched_branch(session: Session<'_>, orig: ObjectId, current: ObjectId
          commit {orig}."
     ));
     let forward = Forward { session, old: Some(orig), new: current };
-    match forward.files(None)? {
+    match forward.files(&|| Ok(()))? {
         0 => Ok(()),
         _ => Err(Failure::fatal(format!(
             "Cannot fast-forward your working tree.\n\
@@ -299,7 +298,7 @@ fn follow_fetched_branch(session: Session<'_>, orig: ObjectId, current: ObjectId
 fn forward_is_impossible(session: Session<'_>) -> Result<Failure, Failure> {
     crate::session::advice::advise(
         session,
-        "diverging",
+        keys::advice::DIVERGING,
         "Diverging branches can't be fast-forwarded, you need to either:\n\
          \n\tgit merge --no-ff\n\
          \n\
@@ -349,7 +348,7 @@ fn stat_form(repo: &Repository, request: &Request) -> Result<Option<diffstat::Fo
             _ => None,
         });
     }
-    let configured = repo.config_str("merge.stat").or_else(|| repo.config_str("merge.diffstat"));
+    let configured = repo.config_str(&keys::merge::STAT).or_else(|| repo.config_str(&keys::merge::DIFFSTAT));
     let Some(value) = configured else { return Ok(Some(Form::Stat)) };
     Ok(match repo::parse_bool(Some(value.as_bstr())) {
         Some(false) => None,

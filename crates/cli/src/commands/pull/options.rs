@@ -308,9 +308,8 @@ impl Request {
             &self.ipv6,
         ];
         args.extend(passed.into_iter().flatten().cloned());
-        args.extend(self.forced_updates.map(|shows| match shows {
-            true => "--show-forced-updates".into(),
-            false => "--no-show-forced-updates".into(),
+        args.extend(self.forced_updates.map(|shows| {
+            if shows { "--show-forced-updates".into() } else { "--no-show-forced-updates".into() }
         }));
         args.extend(self.set_upstream.clone());
         args.extend(self.fetch.iter().cloned());

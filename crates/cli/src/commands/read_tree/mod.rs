@@ -4,28 +4,30 @@
 //! Order, which is also that of Git's errors: options; the lock; the index; the trees; the rules
 //! for options; then plan, execute and record. A refusal leaves everything unchanged.
 
-use bstr::BString;
+use std::{os::unix::ffi::OsStrExt as _, path::PathBuf};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::ObjectId;
+use repo::Repository;
+use sapwood::read_tree::{self, MOST_TREES, ReadTree, Request};
+use sys::UserPath;
 
 use crate::{
     commands::{
-        obstacles::{GENERAL, RECURSING, WRITING, no_attributes_in_pathspecs, partial, recursion_is_boolean},
+        obstacles::{GENERAL, NO_ATTRIBUTES_IN_PATHSPECS, RECURSING, RECURSION_IS_BOOLEAN, WRITING, partial},
         reason::Reason,
-        record::{Candidate, Command, Group, Revisions, Traits},
+        record::{Candidate, Check, Command, Group, LineCheck, Revisions, Traits},
     },
-    session::{
-        invocation::Invocation,
-        submodules::{
-            self,
-            read_tree::{Request, carry_out},
-        },
-    },
+    session::{Session, invocation::Invocation, revisions::warn_ambiguous, settings::Settings, submodules},
     term::{
         args::{
             Grammar,
             Native::{Both, Off, On},
             Opt, Set, Survey, Table, Value,
         },
+        console::{self, text},
         failure::{Failure, unserved_if},
+        notice,
     },
 };
 
@@ -36,9 +38,14 @@ const TABLE: Table<Set<Request>> = Table {
               (--empty | <tree-ish1> [<tree-ish2> [<tree-ish3>]])",
     ],
     options: &[
-        Opt::text("--index-output <file>", "write resulting index to <file>", |request: &mut Request| {
-            &mut request.output
-        })
+        Opt::new(
+            "--index-output <file>",
+            "write resulting index to <file>",
+            |request: &mut Request, value| {
+                request.output = value.text.map(|file| PathBuf::from(sys::os_str(&file)));
+                Ok(())
+            },
+        )
         .only()
         .native(On),
         Opt::flag("--empty", "only empty the index", |request: &mut Request| &mut request.empty).native(Both),
@@ -119,8 +126,16 @@ pub(super) const COMMAND: Command = Command {
     revisions: Revisions::Leading,
     traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL],
-    line: &[recursion_is_boolean, prefix_of_several, no_attributes_in_pathspecs],
-    checks: &[WRITING, &[overlay], RECURSING],
+    line: &[
+        RECURSION_IS_BOOLEAN,
+        LineCheck::new("`--prefix` with several trees", prefix_of_several),
+        NO_ATTRIBUTES_IN_PATHSPECS,
+    ],
+    checks: &[
+        WRITING,
+        &[Check::new("without `-m`, `--reset` and `--prefix`, a partial clone", overlay)],
+        RECURSING,
+    ],
     run,
     ..Command::BASE
 };
@@ -135,18 +150,28 @@ fn prefix_of_several(survey: &Survey, _: &[BString]) -> Option<Reason> {
 /// check that their union is a valid tree.
 fn overlay(candidate: &Candidate<'_>) -> Vec<Reason> {
     let merges = |arg: &BString| arg == "-m" || arg.starts_with(b"--reset") || arg.starts_with(b"--prefix");
-    match candidate.survey.is_some() && !candidate.args.iter().any(merges) {
-        true => partial(candidate.repo()),
-        false => Vec::new(),
+    if candidate.survey.is_some() && !candidate.args.iter().any(merges) {
+        partial(candidate.repo())
+    } else {
+        Vec::new()
     }
 }
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
-    let trees = TABLE.parse(args)?.store(&mut request)?;
+    let names = TABLE.parse(args)?.store(&mut request)?;
     validate(&request)?;
-    carry_out(run, &request, &trees)
+    let repo = run.open()?;
+    let settings = Settings::read(&repo)?;
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let started = ReadTree::start(session.context(run), request.clone())?;
+    let trees = trees(session, &names)?;
+    check(&request, &repo, &trees)?;
+    let output = request.output.as_ref().map(|file| output(run, &repo, file.as_os_str().as_bytes().into()));
+    let output = output.transpose()?;
+    let started = started.with_output(output).started_in(run.original_cwd(&repo));
+    Ok(if started.run(trees)? { 0 } else { 128 })
 }
 
 /// `--exclude-per-directory`: accepted only with the value that `-u` implies.
@@ -154,9 +179,10 @@ fn exclude_per_directory(request: &mut Request, value: Value) -> Result<(), Fail
     if !request.update {
         return Err(Failure::fatal("--exclude-per-directory is meaningless unless -u"));
     }
-    match value.text.is_some_and(|file| file != ".gitignore") {
-        true => Err(Failure::fatal("--exclude-per-directory argument must be .gitignore")),
-        false => Ok(()),
+    if value.text.is_some_and(|file| file != ".gitignore") {
+        Err(Failure::fatal("--exclude-per-directory argument must be .gitignore"))
+    } else {
+        Ok(())
     }
 }
 
@@ -169,4 +195,52 @@ fn validate(request: &Request) -> Result<(), Failure> {
         return Err(Failure::fatal("Invalid prefix, prefix cannot start with '/'"));
     }
     Ok(())
+}
+
+/// Returns an error for options that do not fit the trees.
+fn check(request: &Request, repo: &Repository, trees: &[ObjectId]) -> Result<(), Failure> {
+    let merges = request.merges();
+    if trees.is_empty() && !request.empty && !merges {
+        console::warning("read-tree: emptying the index with no arguments is deprecated; use --empty");
+    } else if !trees.is_empty() && request.empty {
+        return Err(Failure::fatal("passing trees as arguments contradicts --empty"));
+    }
+    if request.index_only && request.update {
+        return Err(Failure::fatal("-u and -i at the same time makes no sense"));
+    }
+    if (request.update || request.index_only) && !merges {
+        let option = if request.update { "-u" } else { "-i" };
+        return Err(Failure::fatal(format!("{option} is meaningless without -m, --reset, or --prefix")));
+    }
+    if merges && !request.index_only && repo.work_tree().is_none() {
+        return Err(Failure::no_worktree());
+    }
+    if merges && trees.is_empty() {
+        return Err(Failure::fatal("you must specify at least one tree to merge"));
+    }
+    Ok(())
+}
+
+/// Returns the trees that the arguments name.
+fn trees(session: Session<'_>, args: &[BString]) -> Result<Vec<ObjectId>, Failure> {
+    let Session { repository: repo, settings, .. } = session;
+    let mut trees = Vec::new();
+    for arg in args {
+        let invalid = || Failure::Fatal(text!("Not a valid object name ", arg));
+        let named = repo.rev_parse(arg.as_bstr());
+        let oid = named.map_err(|error| Failure::of_name(error, invalid()))?;
+        warn_ambiguous(repo, settings, arg.as_bstr(), 1)?;
+        if trees.len() == MOST_TREES {
+            return Err(Failure::fatal(format!("I cannot read more than {MOST_TREES} trees")));
+        }
+        trees.push(read_tree::tree_of(repo, oid, arg)?);
+    }
+    notice::print_object_store_errors(repo);
+    Ok(trees)
+}
+
+/// Returns the file of `--index-output`, relative to the worktree's root, where Git is by then.
+fn output(run: &Invocation, repo: &Repository, file: &BStr) -> Result<PathBuf, Failure> {
+    let file = UserPath::new(file);
+    file.resolve(repo.work_tree().unwrap_or(&run.cwd)).map_err(|refused| Failure::refused(&file, refused))
 }

@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
-use repo::{Repository, message::MINIMUM_ABBREV};
+use repo::{Repository, keys, message::MINIMUM_ABBREV};
 
 use super::{
     UNSERVED,
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
             }
             Word::AbbrevRef(Some(strict)) => self.abbreviate_refs = Some(strict),
             Word::AbbrevRef(None) => {
-                self.abbreviate_refs = Some(self.repo.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true));
+                self.abbreviate_refs = Some(self.repo.config(&keys::core::WARN_AMBIGUOUS_REFS)?);
             }
             Word::Symbolic => self.names = Names::Given,
             Word::SymbolicFullName => self.names = Names::Full,
@@ -130,10 +130,7 @@ impl<'a> Evaluator<'a> {
 
     fn no_single_revision(&mut self) -> Result<u8, Failure> {
         self.out.write("standard output")?;
-        Err(match self.quiet {
-            true => Failure::Reported(1),
-            false => Failure::fatal("Needed a single revision"),
-        })
+        Err(if self.quiet { Failure::Reported(1) } else { Failure::fatal("Needed a single revision") })
     }
 
     fn refs(&mut self, prefix: &str, trimmed: usize) -> Result<(), Failure> {

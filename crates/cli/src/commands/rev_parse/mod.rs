@@ -15,7 +15,7 @@ use crate::{
     commands::{
         obstacles::{self, LOOKING},
         reason::Reason,
-        record::{Candidate, Command, Group, Traits},
+        record::{Candidate, Check, Command, Group, LineCheck, Traits},
     },
     session::{
         invocation::{Invocation, Program},
@@ -37,8 +37,12 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
-    line: &[unserved_words],
-    checks: &[&[obstacles::settings, objects]],
+    line: &[LineCheck::new(
+        "`:<path>`, `:/<text>`, `^{/<text>}`, `^!`, `^@`, `^-`, `@{<date>}`, `<rev>:./<path>`, several merge bases",
+        unserved_words,
+    )],
+    checks: &[&[obstacles::RULES, Check::new(obstacles::PARTIAL_OR_GRAFTS, objects)]],
+    late: &["these words of rev-parse"],
     run,
     ..Command::BASE
 };

@@ -141,9 +141,10 @@ impl<'a> Paths<'a> {
 
     fn relative(&self, path: &Path) -> BString {
         let path = if path.is_absolute() { path.to_owned() } else { self.real(bytes(path)) };
-        let from = match self.repo.prefix().is_empty() {
-            true => self.base().to_owned(),
-            false => self.real(self.repo.prefix()),
+        let from = if self.repo.prefix().is_empty() {
+            self.base().to_owned()
+        } else {
+            self.real(self.repo.prefix())
         };
         text!(relative_path(bytes(&path), bytes(&from)), "\n")
     }

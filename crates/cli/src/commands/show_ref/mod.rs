@@ -19,7 +19,7 @@ use crate::{
     commands::{
         obstacles,
         reason::Reason,
-        record::{Candidate, Command, Group, Traits},
+        record::{Candidate, Check, Command, Group, LineCheck, Traits},
     },
     session::{
         invocation::Invocation,
@@ -46,8 +46,11 @@ pub(super) const COMMAND: Command = Command {
     traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[obstacles::LOOKING],
     unserved: obstacles::LISTING,
-    line: &[lengths, form],
-    checks: &[&[obstacles::settings, promisors]],
+    line: &[
+        LineCheck::new("`--hash` or `--abbrev` with a length that is no plain number", lengths),
+        LineCheck::new("`--exists` with an unusual name", form),
+    ],
+    checks: &[&[obstacles::RULES, Check::new(obstacles::PARTIAL, promisors)]],
     run,
     ..Command::BASE
 };

@@ -7,6 +7,8 @@ use engine::{
 };
 use sys::FileType;
 
+use repo::keys;
+
 use super::{Request, State};
 use crate::{
     session::sparse_index::{Expansion, ExpansionHint, Read},
@@ -23,13 +25,13 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
     if !state.cone {
         return Err(Failure::fatal("must be in a cone-mode sparse-checkout to clean directories"));
     }
-    let requires_force = state.repo.config_bool("clean.requireForce")?.unwrap_or(true);
+    let requires_force = state.repo.config(&keys::clean::REQUIRE_FORCE)?;
     if requires_force && !request.force && !request.dry_run {
         return Err(Failure::fatal("for safety, refusing to clean without one of --force or --dry-run"));
     }
     let root = state.repo.work_tree().expect("looked at before any action");
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let Read { index, before, .. } = crate::session::apply::read_index(
+    let Read { index, before, .. } = crate::session::index::read_index(
         state.repo,
         state.settings,
         &worktree,

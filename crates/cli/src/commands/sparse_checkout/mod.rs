@@ -14,15 +14,15 @@ use std::path::PathBuf;
 use bstr::BString;
 use engine::{guard::Guard, sparse};
 use format::config::Edit;
-use repo::Repository;
+use repo::{Repository, keys, keys::Key};
 
 use self::options::{Action, Request};
 use crate::{
     commands::{
-        obstacles::{GENERAL, WRITING, no_attributes_in_pathspecs},
+        obstacles::{GENERAL, NO_ATTRIBUTES_IN_PATHSPECS, WRITING},
         record::{Command, Group},
     },
-    session::{invocation::Invocation, settings::Settings, worktree_config},
+    session::{invocation::Invocation, settings::Settings},
     term::failure::Failure,
 };
 
@@ -43,7 +43,7 @@ pub(super) const COMMAND: Command = Command {
 const SUBCOMMAND: Command = Command {
     group: Group::Worktrees,
     settings: &[GENERAL],
-    line: &[no_attributes_in_pathspecs],
+    line: &[NO_ATTRIBUTES_IN_PATHSPECS],
     checks: &[WRITING],
     ..Command::BASE
 };
@@ -122,15 +122,15 @@ fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Fai
     {
         Guard::of(&repo, top)?;
     }
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     let state = State {
         run,
         repo: &repo,
         settings: &settings,
         on: sparse::is_on(&repo)?,
-        cone: repo.config_bool("core.sparseCheckoutCone")?.unwrap_or(false),
-        icase: repo.config_bool("core.ignoreCase")?.unwrap_or(false),
-        sparse_index: repo.config_bool("index.sparse")?.unwrap_or(false),
+        cone: repo.config(&keys::core::SPARSE_CHECKOUT_CONE)?,
+        icase: repo.config(&keys::core::IGNORE_CASE)?,
+        sparse_index: repo.config(&keys::index::SPARSE)?,
         has_worktree_config: repo.extensions().worktree_config,
     };
     match action {
@@ -189,7 +189,7 @@ impl State<'_> {
         }
         let Some(on) = request.sparse_index else { return Ok(()) };
         self.sparse_index = on;
-        self.edit(&[set("index.sparse", on)])
+        self.edit(&[set(keys::index::SPARSE, on)])
     }
 
     fn decide_mode(&mut self, asked: Option<bool>) {
@@ -198,28 +198,29 @@ impl State<'_> {
     }
 
     fn record(&mut self, mode: Mode) -> Result<(), Failure> {
-        worktree_config::begin(self.repo, self.settings)?;
+        sapwood::worktree_config::begin(self.repo, self.settings)?;
         self.has_worktree_config = true;
         let mut edits = vec![
-            set("core.sparseCheckout", mode != Mode::Off),
-            set("core.sparseCheckoutCone", mode == Mode::Cone),
+            set(keys::core::SPARSE_CHECKOUT, mode != Mode::Off),
+            set(keys::core::SPARSE_CHECKOUT_CONE, mode == Mode::Cone),
         ];
         if mode == Mode::Off {
-            edits.push(set("index.sparse", false));
+            edits.push(set(keys::index::SPARSE, false));
         }
         self.edit(&edits)
     }
 
     /// Changes the configuration of this worktree, or the common one without `worktreeConfig`.
     fn edit(&self, edits: &[Edit]) -> Result<(), Failure> {
-        let path = match self.has_worktree_config {
-            true => self.repo.git_dir().join("config.worktree"),
-            false => self.repo.common_dir().join("config"),
+        let path = if self.has_worktree_config {
+            self.repo.git_dir().join("config.worktree")
+        } else {
+            self.repo.common_dir().join("config")
         };
         Ok(store::config::edit(&path, edits, &self.settings.locks, &self.settings.fsync)?)
     }
 }
 
-fn set(key: &str, on: bool) -> Edit {
-    Edit::Set { key: key.into(), value: if on { "true" } else { "false" }.into() }
+fn set(key: Key<bool>, on: bool) -> Edit {
+    Edit::Set { key: key.name().into(), value: if on { "true" } else { "false" }.into() }
 }

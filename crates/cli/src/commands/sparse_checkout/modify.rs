@@ -14,7 +14,7 @@ use super::{Mode, Request, State};
 use crate::{
     session::{
         Session,
-        apply::{Collapse, Done, Recorded, Start, Transaction},
+        index::{Collapse, Done, IndexTransaction, Recorded, Start},
         input::Input,
         invocation::Invocation,
         sparse_index::{self, Expansion, ExpansionHint, Read},
@@ -61,9 +61,10 @@ pub(super) fn set(mut state: State<'_>, request: &Request, args: &[BString]) -> 
     } else {
         let args = state.sanitized(&read, args, request)?;
         let lines = if request.stdin { stdin_lines(state.run)? } else { args };
-        match state.cone {
-            true => Patterns::of_cone(state.cone_of(&lines, Quoted::of(request))?),
-            false => Patterns::of_lines(lines.iter().map(|line| &line[..]), false, state.icase).patterns,
+        if state.cone {
+            Patterns::of_cone(state.cone_of(&lines, Quoted::of(request))?)
+        } else {
+            Patterns::of_lines(lines.iter().map(|line| &line[..]), false, state.icase).patterns
         }
     };
     drop(read);
@@ -238,7 +239,7 @@ impl State<'_> {
 
     /// Reads the index for lookups.
     fn read(&self) -> Result<Read, Failure> {
-        let index = crate::session::apply::load_raw(self.repo, self.settings)?;
+        let index = crate::session::index::load_raw(self.repo, self.settings)?;
         sparse_index::read(self.repo, self.settings, index, None, ExpansionHint::Print, Expansion::AtOnce)
     }
 
@@ -257,9 +258,10 @@ impl State<'_> {
     fn write_and_update(&self, patterns: Patterns) -> Result<u8, Failure> {
         self.make_directory()?;
         let mut lock = store::Lock::take(&self.file(), &self.settings.locks)?;
-        let content = match self.cone {
-            true => patterns.to_file(),
-            false => patterns.lines().iter().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect(),
+        let content = if self.cone {
+            patterns.to_file()
+        } else {
+            patterns.lines().iter().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect()
         };
         if self.update(patterns)? == Done::Incomplete {
             drop(lock);
@@ -280,23 +282,22 @@ impl State<'_> {
         loaded.warnings.iter().for_each(console::warning);
         Ok(match done {
             Done::Incomplete | Done::Unfinished => NOT_UPDATED,
-            Done::Complete | Done::Planned => 0,
+            Done::Complete => 0,
         })
     }
 
     /// Updates worktree and index to `patterns`.
     fn update(&self, patterns: Patterns) -> Result<Done, Failure> {
-        let before = crate::session::apply::load_raw(self.repo, self.settings)?;
+        let before = crate::session::index::load_raw(self.repo, self.settings)?;
         if before.entries().is_empty() && before.timestamp.0 == 0 {
             // Nothing has been checked out.
             return Ok(Done::Complete);
         }
         drop(before);
         let patterns = Arc::new(patterns);
-        let mut transaction = Transaction::start(
-            Session { invocation: self.run, repository: self.repo, settings: self.settings },
-            Start::Full { dry_run: false },
-        )?;
+        let mut transaction =
+            Session { invocation: self.run, repository: self.repo, settings: self.settings }
+                .start(Start::Full { dry_run: false })?;
         self.expand(&mut transaction, &patterns)?;
         let collapses = self.sparse_index && self.cone;
         transaction.state.collapse = Collapse::By(collapses.then(|| patterns.clone()));
@@ -314,15 +315,15 @@ impl State<'_> {
 
     /// Reports the expansion of a sparse index if Git expands the whole index for new patterns: if
     /// the index will not be sparse, or has conflicts. Otherwise Git expands only some directories.
-    fn expand(&self, transaction: &mut Transaction<'_>, patterns: &Patterns) -> Result<(), Failure> {
+    fn expand(&self, transaction: &mut IndexTransaction<'_>, patterns: &Patterns) -> Result<(), Failure> {
         if self.sparse_index && patterns.cone().is_some() && !transaction.index.is_unmerged() {
             transaction.state.before = None;
         }
-        transaction.needs_full()
+        Ok(transaction.needs_full()?)
     }
 
     /// Removes directories that are outside the cone and contain at most ignored files.
-    fn remove_emptied(&self, transaction: &Transaction<'_>, patterns: &Patterns) -> Result<(), Failure> {
+    fn remove_emptied(&self, transaction: &IndexTransaction<'_>, patterns: &Patterns) -> Result<(), Failure> {
         if transaction.index.is_unmerged() {
             return Ok(());
         }

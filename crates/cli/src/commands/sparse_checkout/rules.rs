@@ -41,9 +41,10 @@ pub(super) fn check(mut state: State<'_>, request: &Request) -> Result<u8, Failu
     let patterns = match &request.rules_file {
         Some(file) => {
             let lines = rules(&state, file.as_bstr())?;
-            match state.cone {
-                true => Patterns::of_cone(state.cone_of(&lines, Quoted::Maybe)?),
-                false => Patterns::of_lines(lines.iter().map(|line| &line[..]), false, state.icase).patterns,
+            if state.cone {
+                Patterns::of_cone(state.cone_of(&lines, Quoted::Maybe)?)
+            } else {
+                Patterns::of_lines(lines.iter().map(|line| &line[..]), false, state.icase).patterns
             }
         }
         None => {
@@ -57,14 +58,10 @@ pub(super) fn check(mut state: State<'_>, request: &Request) -> Result<u8, Failu
     let content = Input::new(state.run)?.all()?;
     let content =
         content.map_err(|error| Failure::fatal(format!("cannot read the standard input: {error}")))?;
-    let paths: Vec<BString> = match request.nul {
-        true => content
-            .strip_suffix(b"\0")
-            .unwrap_or(&content)
-            .split(|&byte| byte == 0)
-            .map(BString::from)
-            .collect(),
-        false => content.lines().map(BString::from).collect(),
+    let paths: Vec<BString> = if request.nul {
+        content.strip_suffix(b"\0").unwrap_or(&content).split(|&byte| byte == 0).map(BString::from).collect()
+    } else {
+        content.lines().map(BString::from).collect()
     };
     if request.nul && content.is_empty() {
         return Ok(0);
@@ -74,9 +71,10 @@ pub(super) fn check(mut state: State<'_>, request: &Request) -> Result<u8, Failu
         if !patterns.includes(path.as_bstr()) {
             continue;
         }
-        match request.nul {
-            true => console::out_raw(&text!(path, "\0")),
-            false => console::out(format::quote(path.as_bstr(), state.settings.quote_path)),
+        if request.nul {
+            console::out_raw(&text!(path, "\0"))
+        } else {
+            console::out(format::quote(path.as_bstr(), state.settings.quote_path))
         }
     }
     Ok(0)

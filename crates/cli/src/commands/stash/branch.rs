@@ -2,15 +2,18 @@
 //! stash.
 
 use bstr::{BString, ByteSlice as _};
+use sapwood::stash;
 
-use super::{apply, common::open, entry, options::BARE, store};
+use super::{
+    apply,
+    common::{find, open},
+    options::BARE,
+    store,
+};
 use crate::{
     commands::{checkout, nested},
     session::{Session, invocation::Invocation},
-    term::{
-        console::{self},
-        failure::Failure,
-    },
+    term::{console, failure::Failure},
 };
 
 /// Runs the command. Returns the exit code.
@@ -21,7 +24,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Ok(1);
     };
     let (repo, settings) = open(run)?;
-    let entry = entry::find(&repo, rest)?;
+    let entry = find(&repo, rest)?;
     // Once the branch exists, the command can no longer be left to Git.
     let number = if entry.is_of_stash { Some(entry.number()?) } else { None };
     let Ok(name) = branch.to_str() else { return Err(Failure::Unserved("branch names that are not UTF-8")) };
@@ -38,20 +41,21 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     // HEAD has changed.
     let repo = run.open()?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let applied = match apply::apply(session, &entry, true, false) {
+    let request = stash::apply::Request { index: Some(true), ..Default::default() };
+    let applied = match apply::apply(session, &entry, request, false) {
         // The branch exists, so only this part is left to Git.
         Err(Failure::Unserved(_)) => {
             let args = ["--index".into(), entry.commit.to_string().into()];
             let code = nested::by_git(run, "stash apply", &args)?;
             if code == 0 && number.is_some() {
-                apply::make_all_durable(&repo, &settings)?;
+                stash::apply::make_all_durable(session.context(run))?;
             }
             code
         }
         applied => applied?,
     };
     match number {
-        Some(number) if applied == 0 => store::drop_entry(&repo, &settings, &entry, number, false),
+        Some(number) if applied == 0 => store::drop_entry(session, &entry, number, false),
         _ => Ok(applied),
     }
 }

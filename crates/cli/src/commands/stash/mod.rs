@@ -1,17 +1,12 @@
 //! `sapwood stash`: saves local changes as commits, and applies them again.
 //!
-//! Order of a push: the changes, found in one scan of the files; their objects, made durable; the
-//! stash's ref and reflog; then the worktree is reset to HEAD, and the index is written. Order of a
-//! pop: the worktree, the index, the files made durable, and then the stash entry is dropped.
-//!
-//! If Git would merge contents, or fail, sapwood leaves the whole command to it, before anything is
-//! changed.
+//! [`sapwood::stash`] does the work. If Git would merge contents, or fail, sapwood leaves the whole
+//! command to it, before anything is changed.
 
 mod apply;
 mod branch;
 mod common;
 mod create;
-mod entry;
 mod list;
 mod options;
 mod push;
@@ -19,7 +14,7 @@ mod save;
 mod store;
 
 use crate::commands::{
-    obstacles::{READING, WRITING, attributes_of_pathspecs},
+    obstacles::{ATTRIBUTES_OF_PATHSPECS, READING, WRITING},
     record::{Command, Group, Traits},
 };
 
@@ -48,7 +43,7 @@ const SUBCOMMAND: Command = Command {
     group: Group::Changes,
     traits: PLANS_FIRST,
     settings: options::SETTINGS,
-    checks: &[WRITING, &[options::hooks, options::sparse]],
+    checks: &[WRITING, &[options::HOOKS, options::SPARSE]],
     ..Command::BASE
 };
 
@@ -56,15 +51,39 @@ const PUSH_COMMAND: Command = Command {
     name: "stash push",
     summary: "Stash the changes",
     syntax: &PUSH,
-    line: &[attributes_of_pathspecs, options::paths_of_push, options::combinations],
+    line: &[ATTRIBUTES_OF_PATHSPECS, options::PATHS_OF_PUSH, options::COMBINATIONS],
+    late: LATE_IN_PUSH,
     run: |run, args| push::run(run, PUSH.parse(args)?),
     ..SUBCOMMAND
 };
 
+/// The conditions under which a push is left to Git after it has begun.
+const LATE_IN_PUSH: &[&str] = &[
+    "a stash without a reflog",
+    "changes of attributes",
+    "changes that cannot be read",
+    "empty indexes that are kept",
+    "files that the index lacks",
+    "identities of nobody",
+    "messages that are not UTF-8",
+    "paths that match nothing",
+    "refs that cannot be written",
+    "staged changes of files with other changes",
+    "staged changes that the worktree lacks",
+];
+
+/// The conditions under which a stash entry is left to Git.
+const LATE_IN_APPLY: &[&str] = &[
+    "changes that cannot be read",
+    "paths that are both tracked and untracked",
+    "revisions that are no stash entries",
+    "staged changes under those of the stash",
+];
+
 /// `push` without the word `push`: arguments need `--`.
 const ASSUMED_PUSH: Command = Command {
     syntax: &ASSUMED,
-    line: &[attributes_of_pathspecs, options::only_after_dashes, options::combinations],
+    line: &[ATTRIBUTES_OF_PATHSPECS, options::ONLY_AFTER_DASHES, options::COMBINATIONS],
     run: |run, args| push::run(run, options::assumed(args)?),
     ..PUSH_COMMAND
 };
@@ -75,7 +94,8 @@ const SUBCOMMANDS: &[Command] = &[
         name: "stash save",
         summary: "Stash the changes, with a message as arguments (deprecated)",
         syntax: &SAVE,
-        line: &[options::combinations],
+        line: &[options::COMBINATIONS],
+        late: LATE_IN_PUSH,
         run: save::run,
         ..SUBCOMMAND
     },
@@ -83,9 +103,10 @@ const SUBCOMMANDS: &[Command] = &[
         name: "stash list",
         summary: "List the stash entries",
         syntax: &BARE,
-        line: &[options::no_arguments, options::no_terminal],
+        line: &[options::NO_ARGUMENTS, options::NO_TERMINAL],
         settings: options::LIST_SETTINGS,
         checks: &[READING],
+        late: &["stash entries without a commit"],
         run: list::run,
         ..SUBCOMMAND
     },
@@ -93,6 +114,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "stash pop",
         summary: "Bring a stash entry back, and drop it",
         syntax: &POP,
+        late: LATE_IN_APPLY,
         run: |run, args| apply::run(run, POP.parse(args)?, apply::OnSuccess::Drop),
         ..SUBCOMMAND
     },
@@ -100,6 +122,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "stash apply",
         summary: "Bring a stash entry back, and keep it",
         syntax: &APPLY,
+        late: LATE_IN_APPLY,
         run: |run, args| apply::run(run, APPLY.parse(args)?, apply::OnSuccess::Keep),
         ..SUBCOMMAND
     },
@@ -107,6 +130,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "stash branch",
         summary: "Make a branch where a stash entry began, and bring it back there",
         syntax: &BARE,
+        late: &["branch names that are not UTF-8", "revisions that are no stash entries"],
         run: branch::run,
         ..SUBCOMMAND
     },
@@ -115,6 +139,7 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Remove a stash entry",
         syntax: &DROP,
         checks: &[WRITING],
+        late: &["revisions that are no stash entries"],
         run: store::drop,
         ..SUBCOMMAND
     },
@@ -130,7 +155,8 @@ const SUBCOMMANDS: &[Command] = &[
         name: "stash create",
         summary: "Make the commits of a stash entry, and record them nowhere",
         syntax: &WORDS,
-        line: &[options::no_options],
+        line: &[options::NO_OPTIONS],
+        late: &["changes that cannot be read", "identities of nobody", "messages that are not UTF-8"],
         run: create::run,
         ..SUBCOMMAND
     },
@@ -139,6 +165,7 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Record a commit as stash entry",
         syntax: &STORE,
         checks: &[WRITING],
+        late: &["revisions that are no stash entries"],
         run: store::run,
         ..SUBCOMMAND
     },

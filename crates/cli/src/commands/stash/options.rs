@@ -3,13 +3,16 @@
 use std::io::IsTerminal as _;
 
 use bstr::BString;
+pub(super) use sapwood::stash::push::Untracked;
+
+use repo::keys;
 
 use crate::{
     commands::{
         obstacles::{GENERAL, hooks::present},
         pathspec_file::PathspecFile,
         reason::Reason,
-        record::Candidate,
+        record::{Candidate, Check, LineCheck},
         rules::{Setting, When},
     },
     term::{
@@ -31,18 +34,6 @@ pub(super) struct Request {
     pub(super) untracked: Untracked,
     pub(super) message: Option<BString>,
     pub(super) pathspec_file: PathspecFile,
-}
-
-/// The treatment of untracked files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Untracked {
-    /// They stay in the worktree.
-    #[default]
-    Stay,
-    /// Untracked files are stashed, ignored ones are not.
-    Stashed,
-    /// Untracked and ignored files are stashed.
-    All,
 }
 
 /// The command line of `apply`, `pop`, `drop` and `store`.
@@ -184,20 +175,27 @@ pub(super) const WORDS: Table<Set<EntryRequest>> = Table {
 };
 
 const OWN: &[Setting] = &[
-    ("core.ignorecase", When::True),
-    ("i18n.commitencoding", When::Set),
-    ("i18n.logoutputencoding", When::Set),
-    ("stash.index", When::NotBoolean),
-    ("stash.showincludeuntracked", When::NotBoolean),
-    ("stash.showpatch", When::NotBoolean),
-    ("stash.showstat", When::NotBoolean),
+    (keys::core::IGNORE_CASE.name(), When::True),
+    (keys::i18n::COMMIT_ENCODING.name(), When::Set),
+    (keys::i18n::LOG_OUTPUT_ENCODING.name(), When::Set),
+    (keys::stash::INDEX.name(), When::NotBoolean),
+    (keys::stash::SHOW_INCLUDE_UNTRACKED.name(), When::NotBoolean),
+    (keys::stash::SHOW_PATCH.name(), When::NotBoolean),
+    (keys::stash::SHOW_STAT.name(), When::NotBoolean),
 ];
 
 pub(super) const SETTINGS: &[&[Setting]] = &[GENERAL, OWN];
 
 /// Settings of `log`, which Git uses to list the entries.
-pub(super) const LIST_SETTINGS: &[&[Setting]] =
-    &[GENERAL, OWN, &[("format.*", When::Set), ("log.*", When::Set), ("notes.*", When::Set)]];
+pub(super) const LIST_SETTINGS: &[&[Setting]] = &[
+    GENERAL,
+    OWN,
+    &[
+        (keys::format::ALL_SETTINGS.name(), When::Set),
+        (keys::log::ALL_SETTINGS.name(), When::Set),
+        (keys::notes::ALL_SETTINGS.name(), When::Set),
+    ],
+];
 
 /// Parses the command line of a `push` without the word `push`. Like [`PUSH`], keeps `--`.
 pub(super) fn assumed(args: &[BString]) -> Result<Parsed<Set<Request>>, Stop> {
@@ -209,20 +207,41 @@ pub(super) fn assumed(args: &[BString]) -> Result<Parsed<Set<Request>>, Stop> {
 }
 
 /// Detects arguments without `--`, for a `push` without the word `push`.
-pub(super) fn only_after_dashes(survey: &Survey, args: &[BString]) -> Option<Reason> {
+fn only_after_dashes(survey: &Survey, args: &[BString]) -> Option<Reason> {
     let before = args.len().checked_sub(survey.rest.len() + 1).and_then(|at| args.get(at));
     let is_clear = survey.rest.is_empty() || before.is_some_and(|word| word == "--");
     (!is_clear).then(|| Reason::command_line("arguments without a subcommand"))
 }
 
+pub(super) const ONLY_AFTER_DASHES: LineCheck =
+    LineCheck::new("paths without `--` before them", only_after_dashes);
+
+pub(super) const PATHS_OF_PUSH: LineCheck = LineCheck::new("`--` among the paths", paths_of_push);
+
+pub(super) const COMBINATIONS: LineCheck = LineCheck::new(
+    "`--staged` with paths or `--keep-index`; `--pathspec-from-file` with standard input or a path from the root",
+    combinations,
+);
+
+pub(super) const NO_ARGUMENTS: LineCheck = LineCheck::new("any argument (an option of `log`)", no_arguments);
+
+pub(super) const NO_OPTIONS: LineCheck = LineCheck::new("a message that begins with `-`", no_options);
+
+pub(super) const NO_TERMINAL: LineCheck =
+    LineCheck::new("standard output that is a terminal, on which Git starts a pager", no_terminal);
+
+pub(super) const SPARSE: Check = Check::new("a sparse worktree", sparse);
+
+pub(super) const HOOKS: Check = Check::new("a hook `post-checkout` or `post-index-change`", hooks);
+
 /// Detects `--` among the paths.
-pub(super) fn paths_of_push(survey: &Survey, _: &[BString]) -> Option<Reason> {
+fn paths_of_push(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let has = survey.rest.iter().skip(1).any(|word| word == "--");
     has.then(|| Reason::command_line("'--' among the paths"))
 }
 
 /// Detects conflicting options, and paths from standard input, which can be read only once.
-pub(super) fn combinations(survey: &Survey, _: &[BString]) -> Option<Reason> {
+fn combinations(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let is_on = |name: &str| survey.options.iter().rev().find(|it| it.name == name).is_some_and(|it| it.on);
     if is_on("--staged") && (is_on("--keep-index") || !survey.rest.is_empty()) {
         return Some(Reason::command_line("'--staged' with paths, or with '--keep-index'"));
@@ -234,19 +253,19 @@ pub(super) fn combinations(survey: &Survey, _: &[BString]) -> Option<Reason> {
 }
 
 /// Detects arguments: they are options of `log`, or other words.
-pub(super) fn no_arguments(survey: &Survey, args: &[BString]) -> Option<Reason> {
+fn no_arguments(survey: &Survey, args: &[BString]) -> Option<Reason> {
     let has = !args.is_empty() || !survey.rest.is_empty();
     has.then(|| Reason::command_line("options of 'log'"))
 }
 
 /// Detects options of `create`: Git may read them as options instead of as the message.
-pub(super) fn no_options(_: &Survey, args: &[BString]) -> Option<Reason> {
+fn no_options(_: &Survey, args: &[BString]) -> Option<Reason> {
     let has = args.iter().any(|word| word.starts_with(b"-"));
     has.then(|| Reason::command_line("a message with dashes"))
 }
 
 /// Detects a sparse worktree: Git has its own rules for paths outside of it.
-pub(super) fn sparse(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn sparse(candidate: &Candidate<'_>) -> Vec<Reason> {
     match engine::sparse::is_on(candidate.repo()) {
         Ok(false) => Vec::new(),
         Ok(true) | Err(_) => vec![Reason::repository("the worktree is sparse")],
@@ -254,11 +273,11 @@ pub(super) fn sparse(candidate: &Candidate<'_>) -> Vec<Reason> {
 }
 
 /// Detects a terminal, on which Git shows the list in a pager.
-pub(super) fn no_terminal(_: &Survey, _: &[BString]) -> Option<Reason> {
+fn no_terminal(_: &Survey, _: &[BString]) -> Option<Reason> {
     std::io::stdout().is_terminal().then(|| Reason::command_line("a list on a terminal"))
 }
 
 /// Detects hooks that Git runs once per step.
-pub(super) fn hooks(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn hooks(candidate: &Candidate<'_>) -> Vec<Reason> {
     present(candidate.repo(), &["post-checkout", "post-index-change"])
 }

@@ -1,16 +1,21 @@
 //! `stash store`, `stash drop` and `stash clear`: the entries in the reflog.
 
-use bstr::{BStr, BString, ByteSlice as _};
-use repo::Repository;
-use store::refs::{Change, Expected};
+use bstr::{BString, ByteSlice as _};
+use sapwood::{
+    Error, StashError,
+    stash::{
+        STASH, drop,
+        entry::{self, Entry},
+        newest,
+    },
+};
 
 use super::{
-    common::{STASH, newest, open},
-    entry::{self, Entry},
+    common::{find, open},
     options::{BARE, DROP, EntryRequest, STORE},
 };
 use crate::{
-    session::{invocation::Invocation, settings::Settings},
+    session::{Session, invocation::Invocation},
     term::{
         console::{self, text},
         failure::Failure,
@@ -28,21 +33,22 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
         return Ok(1);
     };
-    let warns = !matches!(repo.is_resolved_without_warning(name.as_bstr()), Ok(true));
-    let commit = repo.rev_parse(name.as_bstr()).ok().filter(|_| !warns);
-    let like = commit.and_then(|commit| entry::trees(&repo, commit));
-    let Some(like) = like else { return Err(Failure::Unserved("revisions that are no stash entries")) };
+    let Some(Entry { commit, .. }) = entry::read(&repo, name.as_bstr()) else {
+        return Err(Failure::Unserved("revisions that are no stash entries"));
+    };
     let message = request.message.unwrap_or_else(|| "Created via \"git stash store\".".into());
-    let refs = settings.refs(&repo)?;
-    let stored = store::refs::record(&refs, BStr::new(STASH), like.commit, Expected::Any, message.as_bstr());
-    if let Err(error) = stored {
-        if !request.quiet {
-            console::error(error.to_string());
-            console::eprint_line(text!("Cannot update ", STASH, " with ", like.commit.to_string()));
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    match drop::store(session.context(run), commit, message.as_bstr()) {
+        Ok(()) => Ok(0),
+        Err(Error::Stash(error)) if matches!(*error, StashError::NotRecorded(_)) => {
+            if let (StashError::NotRecorded(source), false) = (*error, request.quiet) {
+                console::error(source.to_string());
+                console::eprint_line(text!("Cannot update ", STASH, " with ", commit.to_string()));
+            }
+            Ok(1)
         }
-        return Ok(1);
+        Err(error) => Err(error.into()),
     }
-    Ok(0)
 }
 
 /// Runs `stash drop`. Returns the exit code.
@@ -50,24 +56,20 @@ pub(super) fn drop(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = EntryRequest::default();
     let args = DROP.parse(args)?.store(&mut request)?;
     let (repo, settings) = open(run)?;
-    let entry = entry::find(&repo, &args)?;
+    let entry = find(&repo, &args)?;
     let number = entry.number()?;
-    drop_entry(&repo, &settings, &entry, number, request.quiet)
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    drop_entry(session, &entry, number, request.quiet)
 }
 
 /// Removes an entry from the reflog. Returns the exit code.
 pub(super) fn drop_entry(
-    repo: &Repository,
-    settings: &Settings,
+    session: Session<'_>,
     entry: &Entry,
     number: usize,
     quiet: bool,
 ) -> Result<u8, Failure> {
-    let refs = settings.refs(repo)?;
-    if let Err(error) = store::refs::drop_entry(&refs, BStr::new(STASH), number, entry.commit) {
-        console::error(error.to_string());
-        return Err(Failure::error(text!(entry.revision, ": Could not drop stash entry")));
-    }
+    drop::drop_entry(session.context(session.invocation), entry, number)?;
     if !quiet {
         console::out(text!("Dropped ", entry.revision, " (", entry.commit.to_string(), ")"));
     }
@@ -82,10 +84,7 @@ pub(super) fn clear(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let (repo, settings) = open(run)?;
     let Some(newest) = newest(&repo)? else { return Ok(0) };
-    let refs = settings.refs(&repo)?;
-    let delete = Change::Delete { name: STASH.into(), expected: Expected::Is(newest) };
-    match store::refs::apply(&refs, vec![delete]) {
-        Ok(()) => Ok(0),
-        Err(error) => Err(Failure::error(error.to_string()).advised(error.advice())),
-    }
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    drop::clear(session.context(run), newest)?;
+    Ok(0)
 }

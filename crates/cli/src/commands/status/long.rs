@@ -3,19 +3,20 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::Status;
-use repo::Head;
+use repo::{Head, keys};
+use sapwood::{
+    status::{Comparison, Conflict, Ignored, Untracked},
+    tracking::Tracking,
+};
 
 use super::{
     Change,
-    branch::Comparison,
-    collect::Conflict,
-    options::{Ignored, Untracked},
     report::{Palette, Slot, SpaceQuoting, StatusReport},
 };
 use crate::{
     session::{
         output,
-        tracking::{AheadBehind, TrackingReport},
+        tracking::{self, AheadBehind},
     },
     term::{
         console::{self, text},
@@ -88,7 +89,7 @@ impl StatusReport<'_> {
         let lines = &mut Lines { out, palette: &self.palette, comment };
         self.branch(lines)?;
         self.state(lines)?;
-        if self.found.is_initial() {
+        if self.found.is_initial {
             let what = if self.request.preview.is_some() { "Initial commit" } else { "No commits yet" };
             ["", what, ""].iter().for_each(|line| lines.line(HEADER, line));
         }
@@ -159,15 +160,16 @@ impl StatusReport<'_> {
         lines.more(Some(Slot::OnBranch), name);
         lines.raw("\n");
         match &found.comparison {
-            Comparison::Words(..) if found.is_initial() => Ok(()),
-            Comparison::Words(said, took) => self.tracking(lines, said, took.as_secs_f64()),
+            Comparison::Followed(..) if found.is_initial => Ok(()),
+            Comparison::Followed(tracking, took) => self.tracking(lines, tracking, took.as_secs_f64()),
             Comparison::Nothing | Comparison::Upstream(_) => Ok(()),
         }
     }
 
-    fn tracking(&self, lines: &mut Lines<'_>, said: &TrackingReport, took: f64) -> Result<(), Failure> {
-        said.warnings.iter().for_each(console::warning);
-        let mut said = said.lines.clone();
+    fn tracking(&self, lines: &mut Lines<'_>, tracking: &Tracking, took: f64) -> Result<(), Failure> {
+        tracking.warnings.iter().for_each(console::warning);
+        let mut said =
+            tracking::lines(tracking, self.settings.advises(self.repo, keys::advice::STATUS_HINTS)?);
         if self.request.preview.is_some() {
             said.retain(|line| !line.starts_with(b"  (use \"git pull\" if you want"));
         }
@@ -176,7 +178,7 @@ impl StatusReport<'_> {
         }
         if self.request.ahead_behind == AheadBehind::Full
             && took > SLOW
-            && self.settings.advises(self.repo, "statusAheadBehindWarning")?
+            && self.settings.advises(self.repo, keys::advice::STATUS_AHEAD_BEHIND_WARNING)?
         {
             said.push(BString::default());
             let line = format!("It took {took:.2} seconds to compute the branch ahead/behind values.");
@@ -197,7 +199,7 @@ impl StatusReport<'_> {
 
     /// Adds advice on how to unstage changes.
     fn unstaging(&self, lines: &mut Lines<'_>) {
-        match (self.found.is_plain_commit, self.found.is_initial()) {
+        match (self.found.is_plain_commit, self.found.is_initial) {
             (false, _) => {}
             (true, false) if self.request.amends() => {
                 self.hint(lines, "use \"git restore --source=HEAD^1 --staged <file>...\" to unstage");
@@ -230,9 +232,10 @@ impl StatusReport<'_> {
             return;
         }
         lines.line(HEADER, "Changes not staged for commit:");
-        let add = match changes.iter().any(|(.., status)| *status == Status::Deleted) {
-            true => "git add/rm",
-            false => "git add",
+        let add = if changes.iter().any(|(.., status)| *status == Status::Deleted) {
+            "git add/rm"
+        } else {
+            "git add"
         };
         self.hint(lines, &format!("use \"{add} <file>...\" to update what will be committed"));
         self.hint(lines, "use \"git restore <file>...\" to discard changes in working directory");
@@ -348,18 +351,19 @@ impl StatusReport<'_> {
             Some(_) => 3.25,
             None => self.found.took.as_secs_f64(),
         };
-        if took <= SLOW || !self.settings.advises(self.repo, "statusUoption")? {
+        if took <= SLOW || !self.settings.advises(self.repo, keys::advice::STATUS_UOPTION)? {
             return Ok(());
         }
-        let monitor = self.repo.config_str("core.fsmonitor").is_some_and(|value| !value.is_empty());
-        let monitor = monitor && !matches!(self.repo.config_bool("core.fsmonitor"), Ok(Some(false)));
+        let monitor = self.repo.config_str(&keys::core::FSMONITOR).is_some_and(|value| !value.is_empty());
+        let monitor = monitor && !matches!(self.repo.config_as(&keys::core::FSMONITOR), Ok(Some(false)));
         lines.line(None, "");
         let took = format!("It took {took:.2} seconds to enumerate untracked files");
         lines.line(
             None,
-            match monitor {
-                true => format!("{took},\nbut the results were cached, and subsequent runs may be faster."),
-                false => format!("{took}."),
+            if monitor {
+                format!("{took},\nbut the results were cached, and subsequent runs may be faster.")
+            } else {
+                format!("{took}.")
             },
         );
         lines.line(None, "See 'git help status' for information on how to improve this.");
@@ -371,18 +375,20 @@ impl StatusReport<'_> {
     fn verdict(&self) -> &'static str {
         let found = &self.found;
         if found.is_dirty {
-            return match self.hints {
-                true => "no changes added to commit (use \"git add\" and/or \"git commit -a\")",
-                false => "no changes added to commit",
+            return if self.hints {
+                "no changes added to commit (use \"git add\" and/or \"git commit -a\")"
+            } else {
+                "no changes added to commit"
             };
         }
         if !found.untracked.is_empty() {
-            return match self.hints {
-                true => "nothing added to commit but untracked files present (use \"git add\" to track)",
-                false => "nothing added to commit but untracked files present",
+            return if self.hints {
+                "nothing added to commit but untracked files present (use \"git add\" to track)"
+            } else {
+                "nothing added to commit but untracked files present"
             };
         }
-        match (found.is_initial(), self.request.untracked == Untracked::No) {
+        match (found.is_initial, self.request.untracked == Untracked::No) {
             (false, false) => "nothing to commit, working tree clean",
             _ if !self.hints => "nothing to commit",
             (true, _) => "nothing to commit (create/copy files and use \"git add\" to track)",

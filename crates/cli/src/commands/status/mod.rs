@@ -1,19 +1,15 @@
 //! `sapwood status`: the differences between HEAD, the index and the worktree, and the operations
 //! in progress.
 //!
-//! Order: arguments and configuration (`options`); the three lists and the state of the Git
-//! directory (`collect`); new stat data into the index, if it can be locked (`record`); then the
-//! output in one of its formats. Only the refresh of the index changes anything, and it fails
-//! silently.
+//! Order: arguments and configuration (`options`); the examination, and new stat data into the
+//! index ([`sapwood::status`]); then the output in one of its formats.
 
 mod branch;
-mod collect;
 mod long;
 mod obstacle;
 mod options;
 mod porcelain;
 pub(crate) mod preview;
-mod record;
 mod report;
 mod short;
 mod state;
@@ -21,13 +17,16 @@ mod summary;
 mod verbose;
 
 use bstr::BString;
+use sapwood::status::{Change, Source, Status};
 
 use crate::{
     commands::{
-        obstacles::{GENERAL, READING, attributes_of_pathspecs},
+        obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, READING},
         record::{Command, Group, Traits},
     },
     session::{
+        Session,
+        events::Terminal,
         invocation::Invocation,
         settings::{
             Settings,
@@ -35,12 +34,12 @@ use crate::{
         },
     },
     term::{
-        console::{self},
+        console,
         failure::{self, Failure},
+        progress,
     },
 };
 
-use collect::{Change, Source};
 use options::{Format, Request};
 use report::StatusReport;
 
@@ -59,8 +58,8 @@ pub(super) const COMMAND: Command = Command {
     syntax: &options::TABLE,
     traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL, obstacle::SETTINGS],
-    line: &[attributes_of_pathspecs],
-    checks: &[READING, &[obstacle::settings_together]],
+    line: &[ATTRIBUTES_OF_PATHSPECS],
+    checks: &[READING, &[obstacle::SETTINGS_TOGETHER]],
     run,
     ..Command::BASE
 };
@@ -87,11 +86,12 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.verbose && request.format == Format::Long {
         return verbose::by_git(run);
     }
-    let settings = Settings::read(run, &repo)?.for_lookups();
+    let settings = Settings::read(&repo)?.for_lookups();
     let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let collected = collect::collect(run, &repo, &settings, &root, &request, Source::File)?;
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let shown = examine(session, &root, &request, Source::File)?;
     run.interrupt.check()?;
-    let report = StatusReport::new(run, &repo, &settings, &request, collected)?;
+    let report = StatusReport::new(run, &repo, &settings, &request, shown)?;
     let mut out = Vec::new();
     match request.format {
         Format::Long => report.long(&mut out)?,
@@ -101,4 +101,24 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     failure::must_have_been_readable()?;
     console::out_raw(&out);
     Ok(0)
+}
+
+/// Examines the worktree, prints the notices, and writes new stat data to the index.
+fn examine(
+    session: Session<'_>,
+    root: &sys::Dir,
+    request: &Request,
+    source: Source,
+) -> Result<Status, Failure> {
+    let Session { invocation: run, repository: repo, settings } = session;
+    let examination = request.examination(run, repo)?;
+    let terminal = Terminal::new(run).holding();
+    let shows = progress::has_terminal() && !request.format.is_for_scripts();
+    let terminal = if shows { terminal.with_progress(settings.progress_delay) } else { terminal };
+    let context = session.context(&terminal);
+    let examined = sapwood::status::examine(context, root, &examination, source).map_err(Failure::from);
+    if !matches!(examined, Err(Failure::Unserved(_))) {
+        terminal.release();
+    }
+    Ok(examined?.record(context, root)?)
 }

@@ -4,10 +4,19 @@ use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::renames::{self, Detect};
-use repo::{Repository, submodule::Ignore};
+use repo::{
+    Repository,
+    keys::{self, Key},
+    submodule::Ignore,
+};
+use sapwood::{
+    commit::cleanup::comment_sign,
+    status::{self, Base, Compared, Ignored, Renames, Untracked},
+};
 
 use crate::{
-    session::tracking::AheadBehind,
+    commands::paths,
+    session::{invocation::Invocation, tracking::AheadBehind},
     term::{
         args::{
             Grammar,
@@ -106,30 +115,6 @@ impl Format {
     pub(super) fn is_for_scripts(self) -> bool {
         matches!(self, Format::Porcelain | Format::PorcelainV2)
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Untracked {
-    No,
-    Normal,
-    All,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ignored {
-    No,
-    Traditional,
-    Matching,
-}
-
-/// How renames are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Renames {
-    /// `None` for no detection.
-    pub(super) detect: Option<Detect>,
-    /// See [`renames::Options`].
-    pub(super) minimum: u32,
-    pub(super) limit: usize,
 }
 
 #[derive(Debug)]
@@ -231,8 +216,31 @@ fn porcelain(given: &mut Given, value: Value) -> Result<(), Failure> {
 }
 
 impl Request {
+    /// Returns the request to the library.
+    pub(super) fn examination(
+        &self,
+        run: &Invocation,
+        repo: &Repository,
+    ) -> Result<status::Request, Failure> {
+        Ok(status::Request {
+            pathspecs: paths::parse(run, repo, &self.pathspecs)?,
+            untracked: self.untracked,
+            ignored: self.ignored,
+            submodules: self.submodules,
+            renames: self.renames,
+            compared: match self.format {
+                Format::Long => Compared::Followed,
+                Format::Short | Format::Porcelain | Format::PorcelainV2 if self.branch => Compared::Upstream,
+                Format::Short | Format::Porcelain | Format::PorcelainV2 => Compared::Nothing,
+            },
+            ahead_behind: Some(self.ahead_behind),
+            finds_detached: self.names_what_is_detached(),
+            base: if self.amends() { Base::Parent } else { Base::Head },
+        })
+    }
+
     /// Returns true if the output names the commit at which HEAD was detached.
-    pub(super) fn names_what_is_detached(&self) -> bool {
+    fn names_what_is_detached(&self) -> bool {
         match self.format {
             Format::Long => true,
             Format::PorcelainV2 => self.branch,
@@ -251,7 +259,6 @@ impl Request {
         mut given: Given,
         pathspecs: Vec<BString>,
     ) -> Result<Request, Failure> {
-        let flag = |key: &str| repo.config_bool(key);
         let mut columns = configured_columns(repo)?;
         for value in given.columns.drain(..) {
             columns.when = if value.on { When::Always } else { When::Never };
@@ -261,18 +268,25 @@ impl Request {
                 .map_err(|rest| Failure::Usage(Stop::Mistake { message: unsupported(rest), usage: None }))?;
         }
         // A configured value must be valid even if an option overrides it.
-        for key in ["short", "branch", "aheadBehind", "showStash", "relativePaths", "displayCommentPrefix"] {
-            flag(&format!("status.{key}"))?;
+        for name in [
+            keys::status::SHORT.name(),
+            keys::status::BRANCH.name(),
+            keys::status::AHEAD_BEHIND.name(),
+            keys::status::SHOW_STASH.name(),
+            keys::status::RELATIVE_PATHS.name(),
+            keys::status::DISPLAY_COMMENT_PREFIX.name(),
+        ] {
+            repo.config_as::<bool>(name)?;
         }
         let format = format(repo, &given)?;
         // Settings for people do not apply to the stable formats.
         let for_people = !given.nul && !matches!(format, Format::Porcelain | Format::PorcelainV2);
         let ahead_behind = match given.ahead_behind {
-            None if for_people => flag("status.aheadBehind")?,
+            None if for_people => repo.config(&keys::status::AHEAD_BEHIND)?,
             given => given,
         };
         let branch = match given.branch {
-            None if for_people => flag("status.branch")?,
+            None if for_people => repo.config(&keys::status::BRANCH)?,
             given => given,
         };
         let request = Request {
@@ -280,7 +294,7 @@ impl Request {
             format,
             branch: branch.unwrap_or(false),
             stash: match given.stash {
-                None => flag("status.showStash")?.unwrap_or(false),
+                None => repo.config(&keys::status::SHOW_STASH)?,
                 Some(stash) => stash,
             },
             ahead_behind: if ahead_behind == Some(false) { AheadBehind::Quick } else { AheadBehind::Full },
@@ -290,8 +304,8 @@ impl Request {
             submodules: given.submodules.as_ref().map(|value| submodules(value.as_bstr())).transpose()?,
             columns,
             renames: renames(repo, &given)?,
-            is_relative: format != Format::Porcelain && flag("status.relativePaths")?.unwrap_or(true),
-            comment: flag("status.displayCommentPrefix")?.unwrap_or(false).then(|| comment(repo)),
+            is_relative: format != Format::Porcelain && repo.config(&keys::status::RELATIVE_PATHS)?,
+            comment: repo.config(&keys::status::DISPLAY_COMMENT_PREFIX)?.then(|| comment_sign(repo)),
             pathspecs,
             preview: None,
         };
@@ -306,7 +320,7 @@ impl Request {
         self.format == Format::Long
             && self.submodules != Some(Ignore::All)
             && repo
-                .config_str("status.submoduleSummary")
+                .config_str(&keys::status::SUBMODULE_SUMMARY)
                 .is_some_and(|value| repo::parse_bool(Some(value.as_bstr())) != Some(false))
     }
 }
@@ -318,18 +332,18 @@ fn format(repo: &Repository, given: &Given) -> Result<Format, Failure> {
         }
         (None | Some(None), true) => Ok(Format::Porcelain),
         (Some(format), _) => Ok(format.unwrap_or(Format::Long)),
-        (None, _) if repo.config_bool("status.short")? == Some(true) => Ok(Format::Short),
+        (None, _) if repo.config(&keys::status::SHORT)? => Ok(Format::Short),
         (None, _) => Ok(Format::Long),
     }
 }
 
 fn configured_columns(repo: &Repository) -> Result<Columns, Failure> {
     let mut columns = Columns::default();
-    for key in ["ui", "status"] {
-        for value in repo.config_all(&format!("column.{key}")) {
+    for key in [keys::column::UI, keys::column::STATUS] {
+        for value in repo.config_all(&key) {
             columns
                 .take(value.as_bstr())
-                .map_err(|_| Failure::fatal(format!("invalid column.{key} mode {value}")))?;
+                .map_err(|_| Failure::fatal(format!("invalid {} mode {value}", key.name())))?;
         }
     }
     Ok(columns)
@@ -347,11 +361,11 @@ fn untracked(repo: &Repository, given: Option<&BString>) -> Result<Untracked, Fa
         },
     };
     let invalid = |value: &BString| Failure::fatal(format!("Invalid untracked files mode '{value}'"));
-    const KEY: &str = "status.showUntrackedFiles";
-    let configured = match repo.config_str(KEY) {
+    const KEY: Key<Option<BString>> = keys::status::SHOW_UNTRACKED_FILES;
+    let configured = match repo.config_str(&KEY) {
         None => Untracked::Normal,
         // A key without a value means true.
-        Some(value) if value.is_empty() && repo.config_bool(KEY)? == Some(true) => Untracked::Normal,
+        Some(value) if value.is_empty() && repo.config_as(&KEY)? == Some(true) => Untracked::Normal,
         Some(value) => parse(value.as_bstr()).ok_or_else(|| invalid(&value))?,
     };
     given.map_or(Ok(configured), |value| parse(value.as_bstr()).ok_or_else(|| invalid(value)))
@@ -372,18 +386,16 @@ fn submodules(value: &BStr) -> Result<Ignore, Failure> {
 
 fn renames(repo: &Repository, given: &Given) -> Result<Renames, Failure> {
     // The last value of `status.*` counts, or the first of `diff.*`.
-    let value = |name: &str| {
-        let first = || repo.config_all(&format!("diff.{name}")).into_iter().next();
-        repo.config_str(&format!("status.{name}")).or_else(first)
-    };
+    let first = || repo.config_all(&keys::diff::RENAMES).into_iter().next();
+    let configured = repo.config_str(&keys::status::RENAMES).or_else(first);
     let is_copies =
         |value: &BString| value.eq_ignore_ascii_case(b"copies") || value.eq_ignore_ascii_case(b"copy");
-    for key in ["status.renames", "diff.renames"] {
-        if !repo.config_str(key).is_some_and(|value| is_copies(&value)) {
-            repo.config_bool(key)?;
+    for key in [keys::status::RENAMES, keys::diff::RENAMES] {
+        if !repo.config_str(&key).is_some_and(|value| is_copies(&value)) {
+            repo.config(&key)?;
         }
     }
-    let mut detect = match value("renames") {
+    let mut detect = match configured {
         Some(value) if is_copies(&value) => Some(Detect::Copies),
         Some(value) if repo::parse_bool(Some(value.as_bstr())) == Some(false) => None,
         _ => Some(Detect::Renames),
@@ -394,9 +406,9 @@ fn renames(repo: &Repository, given: &Given) -> Result<Renames, Failure> {
     if given.score.is_some() {
         detect = detect.or(Some(Detect::Renames));
     }
-    let limit = match repo.config_str("status.renameLimit") {
-        Some(_) => repo.config_int("status.renameLimit")?,
-        None => repo.config_int("diff.renameLimit")?,
+    let limit = match repo.config_str(&keys::status::RENAME_LIMIT) {
+        Some(_) => repo.config(&keys::status::RENAME_LIMIT)?,
+        None => repo.config(&keys::diff::RENAME_LIMIT)?,
     };
     Ok(Renames {
         detect,
@@ -408,12 +420,6 @@ fn renames(repo: &Repository, given: &Given) -> Result<Renames, Failure> {
 /// Parses the value of `--find-renames`. Ignores text after the score, as Git does.
 fn score(value: &BStr) -> u32 {
     renames::leading_score(value.strip_prefix(b"=").unwrap_or(value)).0
-}
-
-/// Returns the prefix of comment lines.
-pub(crate) fn comment(repo: &Repository) -> BString {
-    let configured = repo.config_str("core.commentString").or_else(|| repo.config_str("core.commentChar"));
-    configured.filter(|value| !value.eq_ignore_ascii_case(b"auto")).unwrap_or_else(|| "#".into())
 }
 
 #[cfg(test)]

@@ -2,18 +2,22 @@
 
 use bstr::BString;
 use engine::diff::Status;
+use sapwood::commit::cleanup::comment_sign;
 
 use super::{
-    collect::{self, Change, Source},
+    Change, Source,
     options::{Given, Request},
     report::StatusReport,
 };
 pub(crate) use super::{
     obstacle::SETTINGS,
-    options::{Format, Preview, Wanted, comment as comment_sign},
+    options::{Format, Preview, Wanted},
 };
 use crate::{
-    commands::{reason::Reason, record::Candidate},
+    commands::{
+        reason::Reason,
+        record::{Candidate, Check},
+    },
     session::{Session, sparse_index::Read},
     term::{
         failure::{self, Failure},
@@ -36,8 +40,16 @@ pub(crate) fn check(repo: &repo::Repository, wanted: &Wanted) -> Result<(), Fail
     Request::of(repo, Given::wanted(wanted), Vec::new()).map(drop)
 }
 
+/// Checks the settings of the status in a commit.
+pub(crate) const SETTINGS_TOGETHER: Check = Check::new(
+    "a colour of the status by two names, or a wrong one; `column.status` before `column.ui`, or wrong \
+     values of them; a comment sign that is empty, `auto` or has several lines; a rename limit that is no \
+     number; a HEAD that cannot be read",
+    settings_together,
+);
+
 /// Detects settings that leave the status of a commit to the real Git.
-pub(crate) fn settings_together(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn settings_together(candidate: &Candidate<'_>) -> Vec<Reason> {
     super::obstacle::first(candidate.repo(), None).into_iter().collect()
 }
 
@@ -76,7 +88,7 @@ pub(crate) fn preview(
     let preview = request.preview.insert(preview).clone();
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let found = collect::collect(run, repo, settings, &root, &request, Source::Held(Box::new(read)))?;
+    let found = super::examine(session, &root, &request, Source::Held(Box::new(read)))?;
     run.interrupt.check()?;
     let is_committable = found.is_committable;
     let is_unstaged = |change: &Change| change.worktree.is_some_and(|status| status != Status::Unmerged);

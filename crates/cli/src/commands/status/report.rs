@@ -1,13 +1,13 @@
 //! The result of `status`, and the colours for printing it.
 
-use super::collect::Collected;
 use super::options::{Format, Request};
 use crate::{
     session::{invocation::Invocation, output, settings::Settings},
     term::{console::text, failure::Failure, text::relative::relative},
 };
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::Repository;
+use repo::{Repository, keys};
+use sapwood::status::Status;
 
 /// The result, and its format.
 pub(super) struct StatusReport<'a> {
@@ -15,7 +15,7 @@ pub(super) struct StatusReport<'a> {
     pub(super) repo: &'a Repository,
     pub(super) settings: &'a Settings,
     pub(super) request: &'a Request,
-    pub(super) found: Collected,
+    pub(super) found: Status,
     pub(super) palette: Palette,
     /// `advice.statusHints`
     pub(super) hints: bool,
@@ -27,10 +27,10 @@ impl<'a> StatusReport<'a> {
         repo: &'a Repository,
         settings: &'a Settings,
         request: &'a Request,
-        found: Collected,
+        found: Status,
     ) -> Result<Self, Failure> {
         let is_template = request.is_template();
-        let hints = !is_template && settings.advises(repo, "statusHints")?;
+        let hints = !is_template && settings.advises(repo, keys::advice::STATUS_HINTS)?;
         let palette = match request.format {
             Format::Long if is_template => Palette::default(),
             Format::Long | Format::Short => Palette::read(run, repo)?,
@@ -45,14 +45,16 @@ impl<'a> StatusReport<'a> {
         if self.request.nul {
             return path.to_owned();
         }
-        let path = match self.request.is_relative && !self.repo.prefix().is_empty() {
-            true => relative(path, self.repo.prefix()),
-            false => path.to_owned(),
+        let path = if self.request.is_relative && !self.repo.prefix().is_empty() {
+            relative(path, self.repo.prefix())
+        } else {
+            path.to_owned()
         };
         let quoted = format::quote(path.as_bstr(), self.settings.quote_path);
-        match blanks == SpaceQuoting::Quoted && path.contains(&b' ') && quoted == path {
-            true => text!("\"", path, "\""),
-            false => quoted,
+        if blanks == SpaceQuoting::Quoted && path.contains(&b' ') && quoted == path {
+            text!("\"", path, "\"")
+        } else {
+            quoted
         }
     }
 
@@ -103,7 +105,11 @@ pub(super) const SLOTS: [(Slot, &[&str], &str); 9] = [
 impl Palette {
     pub(super) fn read(run: &Invocation, repo: &Repository) -> Result<Palette, Failure> {
         use crate::term::text::color;
-        let key = if repo.config_str("color.status").is_some() { "color.status" } else { "status.color" };
+        let key = if repo.config_str(&keys::color::STATUS).is_some() {
+            keys::color::STATUS
+        } else {
+            keys::status::COLOR
+        };
         if !output::wants_color(run, repo, key)? {
             return Ok(Palette(None));
         }
@@ -111,13 +117,13 @@ impl Palette {
         for (slot, names, default) in SLOTS {
             let keys = names
                 .iter()
-                .flat_map(|name| [format!("color.status.{name}"), format!("status.color.{name}")]);
+                .flat_map(|name| [keys::color::STATUS_SLOT.of(name), keys::status::COLOR_SLOT.of(name)]);
             let value = keys.filter_map(|key| repo.config_str(&key).map(|value| (key, value))).next();
             sequences[slot as usize] = match value {
                 None if slot == Slot::OnBranch => sequences[Slot::Header as usize].clone(),
                 None => default.into(),
                 Some((key, value)) => color::parse(value.as_bstr()).ok_or_else(|| {
-                    Failure::fatal(format!("bad color value '{value}' for variable '{key}'"))
+                    Failure::fatal(format!("bad color value '{value}' for variable '{}'", key.name()))
                 })?,
             };
         }

@@ -49,9 +49,10 @@ impl StatusReport<'_> {
             None => text!(" ", path, self.end()),
             Some(rename) => {
                 let source = self.path(rename.source.as_bstr(), SpaceQuoting::Quoted);
-                match self.request.nul {
-                    true => text!(" ", path, "\0", source, "\0"),
-                    false => text!(" ", source, " -> ", path, "\n"),
+                if self.request.nul {
+                    text!(" ", path, "\0", source, "\0")
+                } else {
+                    text!(" ", source, " -> ", path, "\n")
                 }
             }
         };

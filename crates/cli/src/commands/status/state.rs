@@ -7,10 +7,10 @@ use engine::switch::operations::{self, Am, Bisect, Rebase};
 use format::ObjectId;
 use sys::by_path;
 
+use sapwood::status::Sparse;
+
 use super::{
-    collect::Sparse,
     long::Lines,
-    options::comment,
     report::{Slot, StatusReport},
 };
 use crate::term::{console::text, failure::Failure};
@@ -127,7 +127,7 @@ impl StatusReport<'_> {
     }
 
     fn rebase_lists(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
-        let comment = comment(self.repo);
+        let comment = sapwood::commit::cleanup::comment_sign(self.repo);
         let list = |name: &str| operations::rebase_list(self.repo, name, comment.as_bstr());
         let said = |line: &BString| text!("   ", line);
         let done = list("done")?.unwrap_or_default();
@@ -159,9 +159,10 @@ impl StatusReport<'_> {
 
     /// Returns the path of a file in this worktree's Git directory.
     fn git_path(&self, name: &str) -> PathBuf {
-        match self.repo.git_dir() == self.repo.common_dir() {
-            true => self.repo.display_common_file(name),
-            false => self.repo.git_dir().join(name),
+        if self.repo.git_dir() == self.repo.common_dir() {
+            self.repo.display_common_file(name)
+        } else {
+            self.repo.git_dir().join(name)
         }
     }
 

@@ -5,6 +5,8 @@ use std::process::Stdio;
 
 use bstr::ByteSlice as _;
 
+use repo::keys;
+
 use super::{long::Lines, report::StatusReport};
 use crate::{
     session::real_git,
@@ -21,16 +23,15 @@ enum Compared {
 impl StatusReport<'_> {
     /// Adds the summaries of staged and of unstaged changes.
     pub(super) fn summaries(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
-        match self.request.is_summarized(self.repo) {
-            true => {
-                [Compared::Staged, Compared::Unstaged].into_iter().try_for_each(|of| self.summary(lines, of))
-            }
-            false => Ok(()),
+        if self.request.is_summarized(self.repo) {
+            [Compared::Staged, Compared::Unstaged].into_iter().try_for_each(|of| self.summary(lines, of))
+        } else {
+            Ok(())
         }
     }
 
     fn summary(&self, lines: &mut Lines<'_>, of: Compared) -> Result<(), Failure> {
-        let limit = match self.repo.config_int("status.submoduleSummary") {
+        let limit = match self.repo.config(&keys::status::SUBMODULE_SUMMARY) {
             Ok(limit) => limit.unwrap_or(-1),
             // The value is `true`.
             Err(_) => -1,

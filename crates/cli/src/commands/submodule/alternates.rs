@@ -4,7 +4,10 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BStr, BString};
-use repo::Repository;
+use repo::{
+    Repository,
+    keys::{self, Key},
+};
 
 use super::list::Superproject;
 use crate::term::{
@@ -12,8 +15,8 @@ use crate::term::{
     failure::Failure,
 };
 
-const LOCATION: &str = "submodule.alternateLocation";
-const STRATEGY: &str = "submodule.alternateErrorStrategy";
+const LOCATION: Key<BString> = keys::submodule::ALTERNATE_LOCATION;
+const STRATEGY: Key<BString> = keys::submodule::ALTERNATE_ERROR_STRATEGY;
 
 const ADVICE: &str = "An alternate computed from a superproject's alternate is invalid.\n\
                       To allow Git to clone without an alternate in such a case, set\n\
@@ -22,16 +25,17 @@ const ADVICE: &str = "An alternate computed from a superproject's alternate is i
 
 /// Returns the settings that a new submodule inherits.
 pub(super) fn inherited(repo: &Repository) -> impl Iterator<Item = (&'static str, BString)> {
-    [LOCATION, STRATEGY].into_iter().filter_map(|key| Some((key, repo.config_str(key)?)))
+    [LOCATION, STRATEGY].into_iter().filter_map(|key| Some((key.name(), repo.config_str(&key)?)))
 }
 
 /// Returns the repositories of the submodule `name` next to the superproject's alternates.
 pub(super) fn of_superproject(superproject: &Superproject<'_>, name: &BStr) -> Result<Vec<BString>, Failure> {
     let repo = superproject.repo;
-    let Some(location) = repo.config_str(LOCATION) else { return Ok(Vec::new()) };
-    let strategy = repo.config_str(STRATEGY).unwrap_or_else(|| "die".into());
-    let unknown =
-        |value: &BString, key| Failure::Fatal(text!("Value '", value, "' for ", key, " is not recognized"));
+    let Some(location) = repo.config_str(&LOCATION) else { return Ok(Vec::new()) };
+    let strategy = repo.config_text(&STRATEGY);
+    let unknown = |value: &BString, key: Key<BString>| {
+        Failure::Fatal(text!("Value '", value, "' for ", key.name(), " is not recognized"))
+    };
     if !matches!(strategy.as_slice(), b"die" | b"info" | b"ignore") {
         return Err(unknown(&strategy, STRATEGY));
     }
@@ -53,7 +57,10 @@ pub(super) fn of_superproject(superproject: &Superproject<'_>, name: &BStr) -> R
                     console::eprint_line(message);
                     continue;
                 }
-                if superproject.settings.advises(repo, "submoduleAlternateErrorStrategyDie")? {
+                if superproject
+                    .settings
+                    .advises(repo, keys::advice::SUBMODULE_ALTERNATE_ERROR_STRATEGY_DIE)?
+                {
                     console::hint(ADVICE);
                 }
                 return Err(Failure::Fatal(message));

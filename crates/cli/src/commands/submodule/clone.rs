@@ -7,7 +7,7 @@
 use std::{collections::VecDeque, path::Path, process::Command};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::clone::Filter;
+use engine::{clone::Filter, files::whole};
 use format::config::Edit;
 use sys::by_path;
 
@@ -22,7 +22,7 @@ use crate::{
         submodules::connect,
         tasks::{Next, Start, Task, Work},
     },
-    term::{console::text, failure::Failure},
+    term::{console::text, failure::Failure, notice::Printer},
 };
 
 /// A submodule without a worktree.
@@ -131,7 +131,7 @@ impl Clones<'_> {
         let (superproject, path) = (self.superproject, wanted.link.path.as_bstr());
         superproject.submodules.validate(path)?;
         let dir = superproject.dir(path);
-        let place = connect::place(superproject.repo, wanted.name.as_bstr())?;
+        let place = connect::place(superproject.repo, &Printer, wanted.name.as_bstr())?;
         if self.request.require_init && !is_empty(&dir) {
             return Err(not_empty(&dir));
         }
@@ -195,11 +195,11 @@ impl Clones<'_> {
         if self.request.require_init && !has_only_dot_git(&dir) {
             // A parallel clone has connected the two; undo that, so that nothing uses the
             // repository.
-            let _ = by_path::remove_file(&dir.join(".git"));
+            let _ = whole::remove_gitfile(&dir);
             return Err(not_empty(&dir));
         }
-        let place =
-            connect::place(superproject.repo, wanted.name.as_bstr()).inspect_err(|_| self.disable(wanted))?;
+        let place = connect::place(superproject.repo, &Printer, wanted.name.as_bstr())
+            .inspect_err(|_| self.disable(wanted))?;
         if !exists(&dir) {
             let made = superproject.settings.locks.shared.create_dir_all(&dir);
             made.map_err(cannot_create(&dir))?;

@@ -5,6 +5,8 @@
 use bstr::{BString, ByteSlice as _};
 use format::config::Edit;
 
+use repo::keys;
+
 use super::{
     list::{self, Link, Superproject},
     options::{INIT, Request},
@@ -23,7 +25,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let specs = INIT.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     let index = list::index(&repo, &settings)?;
     let superproject = Superproject::new(run, &repo, &settings, &index, None)?;
     let Some(links) = superproject.links(&index, &specs)? else { return Ok(1) };
@@ -38,7 +40,7 @@ pub(super) fn register(
     specs: &[BString],
     quiet: bool,
 ) -> Result<(), Failure> {
-    if specs.is_empty() && superproject.repo.config_value("submodule.active").is_some() {
+    if specs.is_empty() && superproject.repo.config_value(&keys::submodule::ACTIVE).is_some() {
         let mut active = Vec::new();
         for link in links {
             if superproject.submodules.is_active(link.path.as_bstr())? {
@@ -71,17 +73,18 @@ fn edits_of(
     let shown = superproject.shown(path);
     let no_url = || Failure::Fatal(text!("No url found for submodule path '", shown, "' in .gitmodules"));
     let module = superproject.submodules.module(path).ok_or_else(no_url)?;
-    let key = |item: &str| text!("submodule.", module.name, ".", item);
+    let name = module.name.as_slice();
     if !superproject.submodules.is_active(path)? {
-        edits.push(Edit::Set { key: key("active"), value: "true".into() });
+        edits.push(Edit::Set { key: keys::submodule::ONE_ACTIVE.with(name), value: "true".into() });
     }
-    if list::setting(repo, module.name.as_bstr(), "url").is_none() {
+    if list::setting(repo, module.name.as_bstr(), keys::submodule::ONE_URL).is_none() {
         let url = module.url.clone().ok_or_else(no_url)?;
-        let url = match repo::wire::url::is_relative(url.as_bstr()) {
-            true => remote::resolve(superproject, url.as_bstr(), Missing::Warn)?,
-            false => url,
+        let url = if repo::wire::url::is_relative(url.as_bstr()) {
+            remote::resolve(superproject, url.as_bstr(), Missing::Warn)?
+        } else {
+            url
         };
-        edits.push(Edit::Set { key: key("url"), value: url.clone() });
+        edits.push(Edit::Set { key: keys::submodule::ONE_URL.with(name), value: url.clone() });
         if !quiet {
             console::eprint_line(text!(
                 "Submodule '",
@@ -95,10 +98,10 @@ fn edits_of(
         }
     }
     if let Some(update) = &module.update
-        && list::setting(repo, module.name.as_bstr(), "update").is_none()
+        && list::setting(repo, module.name.as_bstr(), keys::submodule::ONE_UPDATE).is_none()
     {
         let value = list::recorded(module.name.as_bstr(), update)?.name();
-        edits.push(Edit::Set { key: key("update"), value });
+        edits.push(Edit::Set { key: keys::submodule::ONE_UPDATE.with(name), value });
     }
     Ok(())
 }

@@ -6,12 +6,12 @@ use format::{
     Mode, ObjectId,
     index::{Index, Stage},
 };
-use repo::Repository;
+use repo::{Repository, keys::Key};
 
 use super::options::Strategy;
 use crate::{
     commands::paths,
-    session::{apply, invocation::Invocation, settings::Settings, submodules::Submodules},
+    session::{Session, index, invocation::Invocation, settings::Settings, submodules::Submodules},
     term::{
         console::{self, text},
         failure::Failure,
@@ -45,7 +45,8 @@ impl<'a> Superproject<'a> {
         index: &Index,
         super_prefix: Option<BString>,
     ) -> Result<Superproject<'a>, Failure> {
-        let submodules = Submodules::new(run, repo, settings, index, "".into())?;
+        let session = Session { invocation: run, repository: repo, settings };
+        let submodules = Submodules::new(session.context(run), index, "".into())?;
         for module in submodules.modules() {
             if let Some(update) = &module.update {
                 recorded(module.name.as_bstr(), update)?;
@@ -97,12 +98,12 @@ impl<'a> Superproject<'a> {
 
 /// Reads the index and makes it full.
 pub(super) fn index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
-    apply::load_index(repo, settings)
+    index::load_index(repo, settings)
 }
 
 /// Returns a setting of one submodule, from the configuration alone.
-pub(super) fn setting(repo: &Repository, name: &BStr, key: &str) -> Option<BString> {
-    repo.config_str(&format!("submodule.{}.{key}", name.to_str_lossy()))
+pub(super) fn setting(repo: &Repository, name: &BStr, key: Key<Option<BString>>) -> Option<BString> {
+    repo.config_str(&key.of(name.to_str_lossy()))
 }
 
 /// Returns the update mode that `.gitmodules` records. A command there is refused: the author of

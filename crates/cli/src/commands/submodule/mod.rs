@@ -17,8 +17,10 @@ mod options;
 mod remote;
 mod update;
 
+use repo::keys;
+
 use crate::commands::{
-    obstacles::{GENERAL, attributes_of_pathspecs, grafts, index_alone, settings},
+    obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, INDEX_ALONE, RULES, grafts},
     reason::Reason,
     record::{Candidate, Check, Command, Group},
     rules::{Setting, When},
@@ -46,20 +48,26 @@ pub(super) const HELPER: Command = Command {
     ..Command::BASE
 };
 
-const SETTINGS: &[Setting] =
-    &[("init.defaultsubmodulepathconfig", When::True), ("submodule.*.gitdir", When::Set)];
+const SETTINGS: &[Setting] = &[
+    (keys::init::DEFAULT_SUBMODULE_PATH_CONFIG.name(), When::True),
+    (keys::submodule::ONE_GITDIR.name(), When::Set),
+];
 
 /// The values that the records of all subcommands share.
 const SUBCOMMAND: Command =
     Command { group: Group::Worktrees, settings: &[GENERAL, SETTINGS], checks: CHECKS, ..Command::BASE };
 
-const CHECKS: &[&[Check]] = &[&[settings, index_alone, place]];
+const CHECKS: &[&[Check]] = &[&[
+    RULES,
+    INDEX_ALONE,
+    Check::new("`info/grafts`; `extensions.submodulePathConfig`; no worktree", place),
+]];
 
 const UPDATE: Command = Command {
     name: "submodule update",
     summary: "Clone missing submodules, and check out the recorded commits",
     syntax: &options::UPDATE,
-    line: &[options::spelling, options::values, attributes_of_pathspecs],
+    line: &[options::SPELLING, options::VALUES, ATTRIBUTES_OF_PATHSPECS],
     run: update::run,
     ..SUBCOMMAND
 };
@@ -70,7 +78,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "submodule init",
         summary: "Register submodules in the configuration",
         syntax: &options::INIT,
-        line: &[options::spelling, attributes_of_pathspecs],
+        line: &[options::SPELLING, ATTRIBUTES_OF_PATHSPECS],
         run: init::run,
         ..SUBCOMMAND
     },
@@ -79,7 +87,7 @@ const SUBCOMMANDS: &[Command] = &[
 const HELPERS: &[Command] = &[Command {
     name: "submodule--helper update",
     group: Group::Hidden,
-    line: &[options::values, attributes_of_pathspecs],
+    line: &[options::VALUES, ATTRIBUTES_OF_PATHSPECS],
     ..UPDATE
 }];
 
@@ -88,7 +96,7 @@ fn place(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let mut found: Vec<Reason> = grafts(repo).into_iter().collect();
     if repo.extensions().submodule_paths {
-        found.push(Reason::Setting("extensions.submodulepathconfig".into()));
+        found.push(Reason::Setting(keys::extensions::SUBMODULE_PATH_CONFIG.lower()));
     }
     if repo.work_tree().is_none() {
         found.push(Reason::repository("there is no worktree"));

@@ -7,7 +7,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::clone::Filter;
 
 use crate::{
-    commands::reason::Reason,
+    commands::{reason::Reason, record::LineCheck},
     term::{
         args::{Grammar, Native::On, Opt, Set, Survey, Table},
         failure::Failure,
@@ -227,8 +227,17 @@ const PLAIN: &[&[u8]] = &[
     b"--no-single-branch",
 ];
 
+pub(super) const SPELLING: LineCheck =
+    LineCheck::new("an option that is abbreviated or joined with others", spelling);
+
+pub(super) const VALUES: LineCheck = LineCheck::new(
+    "`--depth` or `--jobs` with a value that is no plain number; `--filter` that is wrong or without \
+     `--init`; `--ref-format` that is not `files`; an empty value",
+    values,
+);
+
 /// Detects spellings that Git's script does not support.
-pub(super) fn spelling(_: &Survey, args: &[BString]) -> Option<Reason> {
+fn spelling(_: &Survey, args: &[BString]) -> Option<Reason> {
     let mut words = args.iter();
     while let Some(word) = words.next().filter(|word| word.starts_with(b"-") && *word != "--") {
         let stuck = word.split_once_str("=").map(|(name, _)| name);
@@ -245,7 +254,7 @@ pub(super) fn spelling(_: &Survey, args: &[BString]) -> Option<Reason> {
 }
 
 /// Detects values and combinations that Git refuses, or that sapwood does not support.
-pub(super) fn values(survey: &Survey, _: &[BString]) -> Option<Reason> {
+fn values(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let given = |name: &'static str| survey.options.iter().filter(move |given| given.name == name);
     let has = |name: &'static str| given(name).next().is_some();
     let number = |name: &'static str| {

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{
-    Repository,
+    Repository, keys,
     wire::url::{is_relative, relative},
 };
 
@@ -25,14 +25,15 @@ pub(super) fn resolve(
     missing: Missing,
 ) -> Result<BString, Failure> {
     let repo = superproject.repo;
-    let key = format!("remote.{}.url", default_remote(repo)?);
+    let key = keys::remote::URL.of(default_remote(repo)?);
     let base = match repo.config_str(&key) {
         Some(base) => base,
         None => {
             if missing == Missing::Warn {
                 console::warning(format!(
-                    "could not look up configuration '{key}'. \
-                     Assuming this repository is its own authoritative upstream."
+                    "could not look up configuration '{}'. \
+                     Assuming this repository is its own authoritative upstream.",
+                    key.name()
                 ));
             }
             let top = repo.work_tree().unwrap_or_else(|| repo.git_dir());
@@ -61,8 +62,7 @@ pub(super) fn of_submodule(
         }
         url => url,
     };
-    let first_url =
-        |remote: &BString| submodule.config_all(&format!("remote.{remote}.url")).into_iter().next();
+    let first_url = |remote: &BString| submodule.config_all(&keys::remote::URL.of(remote)).into_iter().next();
     let found = url.and_then(|url| {
         submodule.remotes().into_iter().find(|remote| first_url(remote).is_some_and(|first| first == url))
     });

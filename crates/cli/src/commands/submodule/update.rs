@@ -4,7 +4,7 @@ use std::process::Command;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{ObjectId, index::Stage};
-use repo::Repository;
+use repo::{Repository, keys};
 
 use super::{
     clone::{Clones, Wanted},
@@ -37,7 +37,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let specs = UPDATE.parse(args)?.store(&mut request)?;
     request.init |= request.require_init;
     let mut repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     let index = list::index(&repo, &settings)?;
     let super_prefix = request.super_prefix.clone();
     let superproject = Superproject::new(run, &repo, &settings, &index, super_prefix.clone())?;
@@ -60,9 +60,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 fn jobs(superproject: &Superproject<'_>, request: &Request) -> Result<usize, Failure> {
     let parse = |text: &BString| text.to_str().ok().and_then(|text| text.parse::<i64>().ok());
     let configured = || -> Result<Option<i64>, Failure> {
-        let number = match superproject.repo.config_int("submodule.fetchJobs")? {
+        let number = match superproject.repo.config(&keys::submodule::FETCH_JOBS)? {
             Some(number) => Some(i64::from(number)),
-            None => superproject.submodules.general("submodule.fetchjobs").as_ref().and_then(parse),
+            None => superproject.submodules.general(&keys::submodule::FETCH_JOBS).as_ref().and_then(parse),
         };
         match number {
             Some(..0) => Err(Failure::fatal("negative values not allowed for submodule.fetchJobs")),
@@ -145,7 +145,7 @@ fn look(
         return Ok(None);
     };
     let name = module.name.as_bstr();
-    let configured = list::setting(superproject.repo, name, "update");
+    let configured = list::setting(superproject.repo, name, keys::submodule::ONE_UPDATE);
     let mode = configured.as_ref().or(module.update.as_ref());
     if request.strategy.is_none() && mode.is_some_and(|mode| mode == "none") {
         output.extend_from_slice(&text!("Skipping submodule '", shown, "'\n"));
@@ -155,7 +155,7 @@ fn look(
         say_missing();
         return Ok(None);
     }
-    let url = match (list::setting(superproject.repo, name, "url"), &module.url) {
+    let url = match (list::setting(superproject.repo, name, keys::submodule::ONE_URL), &module.url) {
         (Some(url), _) => url,
         (None, Some(url)) if repo::wire::url::is_relative(url.as_bstr()) => {
             remote::resolve(superproject, url.as_bstr(), Missing::Warn)?
@@ -191,21 +191,18 @@ fn update_one(
     let submodule = fetch::open(superproject, path)?;
     connect::renew_worktree(&superproject.dir(path), submodule.git_dir(), superproject.settings)?;
     let strategy = strategy(superproject, request, one)?;
-    let head = match one.is_new {
-        true => None,
-        false => {
-            let head = submodule.head().ok().and_then(|head| head.oid());
-            let unknown = || {
-                let shown = superproject.shown(path);
-                Failure::Fatal(text!("Unable to find current revision in submodule path '", shown, "'"))
-            };
-            Some(head.ok_or_else(unknown)?)
-        }
+    let head = if one.is_new {
+        None
+    } else {
+        let head = submodule.head().ok().and_then(|head| head.oid());
+        let unknown = || {
+            let shown = superproject.shown(path);
+            Failure::Fatal(text!("Unable to find current revision in submodule path '", shown, "'"))
+        };
+        Some(head.ok_or_else(unknown)?)
     };
-    let commit = match request.remote {
-        true => remote_commit(superproject, request, path, &submodule)?,
-        false => one.commit,
-    };
+    let commit =
+        if request.remote { remote_commit(superproject, request, path, &submodule)? } else { one.commit };
     drop(submodule);
     if head != Some(commit) || request.force {
         if !request.no_fetch {
@@ -228,7 +225,10 @@ fn update_one(
 }
 
 fn strategy(superproject: &Superproject<'_>, request: &Request, one: &Update) -> Result<Strategy, Failure> {
-    let strategy = match (&request.strategy, list::setting(superproject.repo, one.name.as_bstr(), "update")) {
+    let strategy = match (
+        &request.strategy,
+        list::setting(superproject.repo, one.name.as_bstr(), keys::submodule::ONE_UPDATE),
+    ) {
         (Some(strategy), _) => strategy.clone(),
         (None, Some(value)) => Strategy::parse(&value).ok_or_else(|| {
             Failure::Fatal(text!(
@@ -274,7 +274,7 @@ fn remote_commit(
 
 fn followed_branch(superproject: &Superproject<'_>, path: &BStr) -> Result<BString, Failure> {
     let module = superproject.submodules.module(path).unwrap_or_default();
-    let configured = list::setting(superproject.repo, module.name.as_bstr(), "branch");
+    let configured = list::setting(superproject.repo, module.name.as_bstr(), keys::submodule::ONE_BRANCH);
     let Some(branch) = configured.or(module.branch) else { return Ok("HEAD".into()) };
     if branch != "." {
         return Ok(branch);

@@ -5,7 +5,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::refname::{self, Levels};
-use repo::Repository;
+use repo::{Repository, keys};
 use store::refs::{Change, Expected};
 use sys::by_path;
 
@@ -13,7 +13,7 @@ use crate::{
     commands::{
         obstacles::{self, hooks},
         reason::Reason,
-        record::{Candidate, Check, Command, Group, Traits},
+        record::{Candidate, Check, Command, Group, LineCheck, Traits},
         rules::{Setting, When},
     },
     session::{
@@ -43,16 +43,23 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
-    line: &[form],
-    checks: &[&[obstacles::settings], WRITING],
+    line: &[LineCheck::new("a wrong number of names; a name or target that sapwood does not write", form)],
+    checks: &[&[obstacles::RULES], WRITING],
     run,
     ..Command::BASE
 };
 
-const SETTINGS: &[Setting] = &[("core.prefersymlinkrefs", When::True), ("trace2.*", When::Set)];
+const SETTINGS: &[Setting] =
+    &[(keys::core::PREFER_SYMLINK_REFS.name(), When::True), (keys::trace2::ALL_SETTINGS.name(), When::Set)];
 
 /// Checks of the forms that write.
-const WRITING: &[Check] = &[hooks_of_writers, files_of_writers];
+const WRITING: &[Check] = &[
+    Check::new("to write: a hook `reference-transaction`, or a hook in a setting", hooks_of_writers),
+    Check::new(
+        "to write: a lock of the ref, the branch that HEAD points to, a HEAD that is a symbolic link",
+        files_of_writers,
+    ),
+];
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &[
@@ -164,9 +171,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal("Refusing to perform update with empty message"));
     }
     match &names[..] {
-        [name] if request.delete => delete(run, &repo, name.as_bstr()),
+        [name] if request.delete => delete(&repo, name.as_bstr()),
         [name] => request.read(&repo, name.as_bstr()),
-        [name, target] if !request.delete => request.write(run, &repo, name, target),
+        [name, target] if !request.delete => request.write(&repo, name, target),
         _ => {
             console::eprint_raw(TABLE.help().as_bytes());
             Err(Failure::Reported(129))
@@ -191,13 +198,7 @@ impl Request {
         Ok(0)
     }
 
-    fn write(
-        self,
-        run: &Invocation,
-        repo: &Repository,
-        name: &BString,
-        target: &BString,
-    ) -> Result<u8, Failure> {
+    fn write(self, repo: &Repository, name: &BString, target: &BString) -> Result<u8, Failure> {
         if name == "HEAD" && !target.starts_with(b"refs/") {
             return Err(Failure::fatal("Refusing to point HEAD outside of refs/"));
         }
@@ -205,11 +206,11 @@ impl Request {
             return Err(Failure::Fatal(text!("Refusing to set '", name, "' to invalid ref '", target, "'")));
         }
         let (name, target) = (name.clone(), target.clone());
-        apply(run, repo, Change::Symbolic { name, target, message: self.reason, old: None, new: None })
+        apply(repo, Change::Symbolic { name, target, message: self.reason, old: None, new: None })
     }
 }
 
-fn delete(run: &Invocation, repo: &Repository, name: &BStr) -> Result<u8, Failure> {
+fn delete(repo: &Repository, name: &BStr) -> Result<u8, Failure> {
     let (_, is_symbolic) = repo.end_of_chain(name, false)?.ok_or_else(|| no_such_ref(name))?;
     if !is_symbolic {
         return Err(Failure::Fatal(text!("Cannot delete ", name, ", not a symbolic ref")));
@@ -217,12 +218,12 @@ fn delete(run: &Invocation, repo: &Repository, name: &BStr) -> Result<u8, Failur
     if name == "HEAD" {
         return Err(Failure::fatal("deleting 'HEAD' is not allowed"));
     }
-    apply(run, repo, Change::Delete { name: name.to_owned(), expected: Expected::Any })
+    apply(repo, Change::Delete { name: name.to_owned(), expected: Expected::Any })
 }
 
-fn apply(run: &Invocation, repo: &Repository, change: Change) -> Result<u8, Failure> {
+fn apply(repo: &Repository, change: Change) -> Result<u8, Failure> {
     refused::check(repo, &[Reader::Refs])?;
-    let settings = Settings::read(run, repo)?.for_recording();
+    let settings = Settings::read(repo)?.for_recording();
     let applied = store::refs::apply(&settings.refs(repo)?, vec![change]);
     applied.map(|()| 0).map_err(|error| Failure::error(error.to_string()).advised(error.advice()))
 }

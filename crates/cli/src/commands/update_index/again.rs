@@ -37,13 +37,12 @@ impl Update<'_> {
     /// Makes one pass. Returns false, and stops, when the number of entries changes.
     fn once_again(&mut self, specs: &Pathspecs, tree: Option<ObjectId>) -> Result<bool, Failure> {
         let index = self.staging.index();
-        let differing = match index.sparse {
-            false => add::differing(self.repo, index, tree)?,
-            true => {
-                let mut full = index.clone();
-                sparse_index::expand(self.repo, &mut full)?;
-                add::differing(self.repo, &full, tree)?
-            }
+        let differing = if index.sparse {
+            let mut full = index.clone();
+            sparse_index::expand(self.repo, &mut full)?;
+            add::differing(self.repo, &full, tree)?
+        } else {
+            add::differing(self.repo, index, tree)?
         };
         for (path, mode) in differing {
             self.run.interrupt.check()?;

@@ -27,10 +27,7 @@ impl Update<'_> {
             |what: &BString| Err(Failure::Fatal(text!("git update-index: --cacheinfo cannot add ", what)));
         let Some(mode) = octal(&info.mode) else { return cannot(&info.mode) };
         let Some(oid) = ObjectId::from_hex(self.repo.hash(), &info.oid) else { return cannot(&info.oid) };
-        match self.enter(mode, oid, info.path.as_bstr(), Stage::Normal)? {
-            true => Ok(()),
-            false => cannot(&info.path),
-        }
+        if self.enter(mode, oid, info.path.as_bstr(), Stage::Normal)? { Ok(()) } else { cannot(&info.path) }
     }
 
     pub(super) fn index_info(&mut self) -> Result<(), Failure> {

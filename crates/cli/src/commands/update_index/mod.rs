@@ -17,16 +17,10 @@ use bstr::BString;
 
 use crate::{
     commands::{
-        obstacles::{GENERAL, WRITING, attributes_of_pathspecs},
+        obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, WRITING},
         record::{Command, Group},
     },
-    session::{
-        Session,
-        apply::{Start, Transaction},
-        invocation::Invocation,
-        settings::Settings,
-        sparse_index,
-    },
+    session::{Session, index::Start, invocation::Invocation, settings::Settings, sparse_index},
     term::{args::Stop, failure::Failure},
 };
 use line::Action;
@@ -41,7 +35,7 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Scripts,
     syntax: &line::Line,
     settings: &[GENERAL],
-    line: &[attributes_of_pathspecs],
+    line: &[ATTRIBUTES_OF_PATHSPECS],
     checks: &[WRITING],
     run,
     ..Command::BASE
@@ -54,7 +48,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(stop.clone().into());
     }
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     // Usually nothing changes, and stat data can be determined again.
     let refreshes = |action: &Action| matches!(action, Action::Refresh { .. });
     let is_all = actions.iter().all(|action| refreshes(action) || matches!(action, Action::Set { .. }));
@@ -63,10 +57,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     } else {
         settings.for_recording()
     };
-    let mut transaction = Transaction::start(
-        Session { invocation: run, repository: &repo, settings: &settings },
-        Start::IndexIfFree,
-    )?;
+    let mut transaction =
+        Session { invocation: run, repository: &repo, settings: &settings }.start(Start::IndexIfFree)?;
     if transaction.state.before.is_none() {
         sparse_index::expand(&repo, &mut transaction.index)?;
     }

@@ -27,11 +27,9 @@ struct Refused;
 impl Update<'_> {
     /// Updates a group of named paths, one after the other.
     pub(super) fn named_together(&mut self, paths: &[BString]) -> Result<(), Failure> {
-        let mut seen = match paths.len() >= MANY && self.looks() {
-            true => self.probe.probe_all(paths),
-            false => Vec::new(),
-        }
-        .into_iter();
+        let mut seen =
+            if paths.len() >= MANY && self.looks() { self.probe.probe_all(paths) } else { Vec::new() }
+                .into_iter();
         for path in paths {
             self.run.interrupt.check()?;
             self.named(path.as_bstr(), seen.next().flatten())?;
@@ -162,10 +160,7 @@ impl Update<'_> {
         if old.is_some() && self.is_unchanged(path, stat)? {
             return Ok(Ok(()));
         }
-        let store = match self.info_only {
-            true => Store::HashOnly,
-            false => Store::Write(&self.objects),
-        };
+        let store = if self.info_only { Store::HashOnly } else { Store::Write(&self.objects) };
         let named = self.hasher.hash(path, stat, self.staging.base(), store);
         self.print_messages();
         let oid = match named {

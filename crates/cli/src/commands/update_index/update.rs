@@ -5,7 +5,7 @@ use super::line::Action;
 use super::whole::WholeIndex;
 use crate::{
     session::{
-        apply::Transaction,
+        index::IndexTransaction,
         input::Input,
         invocation::Invocation,
         monitor,
@@ -29,7 +29,7 @@ use format::{
     index::{Flags, Index},
     path::Protect,
 };
-use repo::Repository;
+use repo::{Repository, keys};
 
 /// A change of a flag of the named paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +45,11 @@ pub(super) struct Update<'a> {
     pub(super) settings: &'a Settings,
     pub(super) worktree: &'a sys::Dir,
     pub(super) probe: PathProbe<'a>,
-    pub(super) transaction: Transaction<'a>,
+    pub(super) transaction: IndexTransaction<'a>,
     pub(super) staging: Staging,
     pub(super) hasher: FileHasher<'a>,
     /// The new objects.
-    pub(super) objects: store::objects::Transaction<'a>,
+    pub(super) objects: store::objects::ObjectTransaction<'a>,
     pub(super) rules: StatRules,
     pub(super) protect: Protect,
     pub(super) allow: Allow,
@@ -78,7 +78,7 @@ impl<'a> Update<'a> {
         repo: &'a Repository,
         settings: &'a Settings,
         worktree: &'a sys::Dir,
-        mut transaction: Transaction<'a>,
+        mut transaction: IndexTransaction<'a>,
     ) -> Result<Self, Failure> {
         let mut index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
         let whole = WholeIndex::of(repo, &index)?;
@@ -88,7 +88,7 @@ impl<'a> Update<'a> {
         staging.set_changed(
             transaction.state.differs_on_disk || whole.is_changed() || worth == WriteIndex::Worthwhile,
         );
-        let assume_unchanged = repo.config_bool("core.ignoreStat")?.unwrap_or(false);
+        let assume_unchanged = repo.config(&keys::core::IGNORE_STAT)?;
         Ok(Update {
             run,
             repo,
@@ -97,7 +97,7 @@ impl<'a> Update<'a> {
             probe: PathProbe::new(worktree),
             transaction,
             staging,
-            objects: store::objects::Transaction::new(settings.objects(repo)),
+            objects: store::objects::ObjectTransaction::new(settings.objects(repo)),
             hasher: FileHasher::new(repo, worktree, settings.big_file_threshold),
             rules: StatRules::of(repo)?,
             protect,

@@ -8,13 +8,13 @@ use std::time::SystemTime;
 use bstr::ByteSlice as _;
 use engine::untracked::cache::{self, CacheSetting};
 use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, Version};
-use repo::Repository;
+use repo::{Repository, keys};
 
 use super::{probe, update::Update};
 use crate::{
     session::{
-        apply::{Collapse, Recorded},
         hooks::Changed,
+        index::{Collapse, Recorded},
         monitor::{self, Monitor},
     },
     term::{
@@ -56,7 +56,7 @@ impl WholeIndex {
 
     /// Returns the configured state for an index that was just read.
     pub(super) fn of(repo: &Repository, index: &Index) -> Result<WholeIndex, Failure> {
-        let wanted = repo.config_bool("core.splitIndex").ok().flatten();
+        let wanted = repo.config(&keys::core::SPLIT_INDEX).ok().flatten();
         let is_split = wanted.unwrap_or(index.base.is_some());
         Ok(WholeIndex {
             version: 0,
@@ -118,7 +118,7 @@ impl Update<'_> {
 
     fn split(&mut self) -> Result<(), Failure> {
         let Some(on) = self.whole.split else { return Ok(()) };
-        let set = self.repo.config_bool("core.splitIndex").ok().flatten();
+        let set = self.repo.config(&keys::core::SPLIT_INDEX).ok().flatten();
         if set == Some(!on) {
             let (is, verb) = if on { ("false", "enable") } else { ("true", "disable") };
             console::warning(format!(
@@ -150,20 +150,16 @@ impl Update<'_> {
         }
         let repo = self.repo;
         let index = self.staging.index();
-        let changed = match on {
-            true => cache::add(repo, index),
-            false => index.untracked.take().is_some(),
-        };
+        let changed = if on { cache::add(repo, index) } else { index.untracked.take().is_some() };
         if changed {
             self.staging.set_changed(true);
         }
-        match on {
-            false => self.report(&[b"Untracked cache disabled"]),
-            true => {
-                use std::os::unix::ffi::OsStrExt as _;
-                let top = repo.work_tree().map_or(&b"(null)"[..], |top| top.as_os_str().as_bytes());
-                self.report(&[b"Untracked cache enabled for '", top, b"'"]);
-            }
+        if on {
+            use std::os::unix::ffi::OsStrExt as _;
+            let top = repo.work_tree().map_or(&b"(null)"[..], |top| top.as_os_str().as_bytes());
+            self.report(&[b"Untracked cache enabled for '", top, b"'"]);
+        } else {
+            self.report(&[b"Untracked cache disabled"])
         }
         Ok(())
     }
@@ -176,9 +172,10 @@ impl Update<'_> {
         }
         let repo = self.repo;
         if on == matches!(monitor, Monitor::None | Monitor::Unfit(_)) {
-            let text = match on {
-                true => "core.fsmonitor is unset; set it if you really want to enable fsmonitor",
-                false => "core.fsmonitor is set; remove it if you really want to disable fsmonitor",
+            let text = if on {
+                "core.fsmonitor is unset; set it if you really want to enable fsmonitor"
+            } else {
+                "core.fsmonitor is set; remove it if you really want to disable fsmonitor"
             };
             console::warning(text);
         }
@@ -205,7 +202,7 @@ impl Update<'_> {
         }
         // `is_split` includes `core.splitIndex`; without it, a test variable may request a split
         // index.
-        let set = self.repo.config_bool("core.splitIndex").ok().flatten();
+        let set = self.repo.config(&keys::core::SPLIT_INDEX).ok().flatten();
         let splits = self.whole.is_split || set.is_none() && self.settings.index_write.split == Some(true);
         let mut index = self.staging.into_index();
         if let Some(entry) = index.entries().iter().find(|entry| entry.oid.is_null()) {
@@ -227,6 +224,6 @@ impl Update<'_> {
             self.transaction.state.collapse = Collapse::Kept;
         }
         self.transaction.policy.changed = Changed::IndexAlone;
-        self.transaction.finish(Recorded::Yes)
+        Ok(self.transaction.finish(Recorded::Yes)?)
     }
 }

@@ -141,9 +141,10 @@ impl<'a> Line<'a> {
 
     /// Returns an error if text is left. `what` is the command, with the name of its ref.
     pub(super) fn finish(&self, what: impl AsRef<[u8]>) -> Result<(), Failure> {
-        match self.byte() == self.end() {
-            true => Ok(()),
-            false => Err(fatal(text!(what, ": extra input: ", self.rest()))),
+        if self.byte() == self.end() {
+            Ok(())
+        } else {
+            Err(fatal(text!(what, ": extra input: ", self.rest())))
         }
     }
 }

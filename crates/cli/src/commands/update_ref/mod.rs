@@ -8,14 +8,14 @@ mod stdin;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
-use repo::Repository;
-use store::refs::{self, Edit, Failures, Follow, NewLog, Old, Rejection, Transaction};
+use repo::{Repository, keys};
+use store::refs::{self, Edit, Failures, Follow, NewLog, Old, RefTransaction, Rejection};
 
 use crate::{
     commands::{
-        obstacles::{self, hooks as configured_hooks},
+        obstacles,
         reason::Reason,
-        record::{Candidate, Command, Group, Revisions},
+        record::{Candidate, Check, Command, Group, LineCheck, Revisions},
         rules::{Setting, When},
     },
     session::{
@@ -48,14 +48,22 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     revisions: Revisions::AfterFirst,
     settings: &[SETTINGS],
-    line: &[form],
-    checks: &[&[obstacles::settings, configured_hooks::configured, state, obstacles::revisions]],
+    line: &[LineCheck::new("a wrong number of arguments", form)],
+    checks: &[&[
+        obstacles::RULES,
+        obstacles::CONFIGURED_HOOKS,
+        Check::new("a partial clone; a HEAD that is a symbolic link", state),
+        obstacles::REVISIONS,
+    ]],
     run,
     ..Command::BASE
 };
 
-const SETTINGS: &[Setting] =
-    &[("core.ignorecase", When::True), ("core.prefersymlinkrefs", When::True), ("trace2.*", When::Set)];
+const SETTINGS: &[Setting] = &[
+    (keys::core::IGNORE_CASE.name(), When::True),
+    (keys::core::PREFER_SYMLINK_REFS.name(), When::True),
+    (keys::trace2::ALL_SETTINGS.name(), When::Set),
+];
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &[
@@ -128,7 +136,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.reason.as_ref().is_some_and(|reason| reason.is_empty()) {
         return Err(Failure::fatal("Refusing to perform update with empty message."));
     }
-    let settings = Settings::read(run, &repo)?.for_recording();
+    let settings = Settings::read(&repo)?.for_recording();
     refused::check(&repo, &[Reader::Refs])?;
     let options = settings.refs_with_hook(&repo)?;
     let context = Context { run, repo: &repo, settings: &settings, options: &options, request: &request };
@@ -250,9 +258,9 @@ impl<'a> Context<'a> {
     }
 
     /// Returns a new transaction, which notifies the hook if it exists.
-    fn transaction(&self) -> Result<Transaction<'a>, Failure> {
+    fn transaction(&self) -> Result<RefTransaction<'a>, Failure> {
         let failures = if self.request.batch { Failures::RejectOne } else { Failures::EndAll };
-        let mut transaction = Transaction::new(self.options, failures);
+        let mut transaction = RefTransaction::new(self.options, failures);
         let (repo, settings) = (self.repo, self.settings);
         if hooks::has_reference_transaction(repo, settings)? {
             transaction.observed_by(Box::new(move |stage, lines| {

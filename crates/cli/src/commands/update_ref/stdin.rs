@@ -5,7 +5,7 @@ use format::{
     ObjectId,
     refname::{self, Levels},
 };
-use store::refs::{Edit, Follow, New, NewLog, Old, Rejected, Transaction};
+use store::refs::{Edit, Follow, New, NewLog, Old, RefTransaction, Rejected};
 
 use super::{
     Context, Objects,
@@ -124,7 +124,7 @@ struct Session<'a> {
     context: &'a Context<'a>,
     objects: Objects<'a>,
     /// The open transaction; `None` after it was closed.
-    transaction: Option<Transaction<'a>>,
+    transaction: Option<RefTransaction<'a>>,
     state: State,
     /// Applies to the next command only.
     follow: Follow,

@@ -8,14 +8,14 @@ use std::process::{Command, Stdio};
 use bstr::BString;
 use engine::workspace::{record, union::Union};
 use repo::{OpenOptions, Repository};
+use sapwood::workspace::monitor::{Remote, monitor_settings};
 
 use super::{
     context,
-    monitor::{Remote, monitor_settings},
     request::{ADOPT, Request},
 };
 use crate::{
-    session::{invocation::Invocation, settings::Settings, worktree_config},
+    session::{invocation::Invocation, settings::Settings},
     term::{
         console::{self, text},
         failure::Failure,
@@ -37,12 +37,17 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if record::of_git_dir(repo.common_dir(), repo.git_dir())?.is_some() {
         return Err(Failure::fatal(format!("'{}' is a workspace already", union.dir.display())));
     }
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(&repo)?;
     union.adopt(repo.git_dir(), &settings.fsync)?;
-    worktree_config::begin(&repo, &settings)?;
+    sapwood::worktree_config::begin(&repo, &settings)?;
     let remote = if union.is_fuse() { Remote::Fuse } else { Remote::No };
     let file = repo.git_dir().join("config.worktree");
-    store::config::edit(&file, &monitor_settings(remote)?, &settings.config_locks, &settings.fsync)?;
+    store::config::edit(
+        &file,
+        &monitor_settings(&context::this_program()?, remote),
+        &settings.config_locks,
+        &settings.fsync,
+    )?;
     let mut status = Command::new(context::this_program()?);
     status.current_dir(&union.dir).arg("status").stdin(Stdio::null()).stdout(Stdio::null());
     let examined =

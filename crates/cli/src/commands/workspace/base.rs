@@ -57,10 +57,8 @@ fn add(context: &Context<'_>, request: &Request, commits: &[BString]) -> Result<
         None | Some(Backend::Image) => Kind::Image,
         Some(_) => Kind::Directory,
     };
-    let patterns = match request.sparse.is_empty() {
-        true => None,
-        false => Some(patterns_of(&context.repo, &request.sparse)?),
-    };
+    let patterns =
+        if request.sparse.is_empty() { None } else { Some(patterns_of(&context.repo, &request.sparse)?) };
     let head = [BString::from("HEAD")];
     let commits = if commits.is_empty() { &head[..] } else { commits };
     let mut added = Vec::new();
@@ -206,12 +204,11 @@ fn collect(context: &Context<'_>, request: &Request, prune: bool) -> Result<u8, 
     let act = if request.dry_run { Act::DryRun } else { Act::Remove };
     let shared = context.settings.locks.shared;
     let interrupt = context.run.interrupt.flag();
-    let freed = match prune {
-        true => {
-            let unused = request.unused.as_ref().map(|word| time::parse(word.as_bstr())).transpose()?;
-            bases.prune_older(shared, act, interrupt, unused.unwrap_or_default())
-        }
-        false => bases.gc(shared, act, interrupt),
+    let freed = if prune {
+        let unused = request.unused.as_ref().map(|word| time::parse(word.as_bstr())).transpose()?;
+        bases.prune_older(shared, act, interrupt, unused.unwrap_or_default())
+    } else {
+        bases.gc(shared, act, interrupt)
     };
     context.run.interrupt.check()?;
     let freed = freed?;

@@ -1,30 +1,17 @@
-//! Building bases, with progress and messages.
-
-use std::time::Duration;
+//! Building bases. See [`sapwood::workspace::build`].
 
 use engine::{
     sparse::Patterns,
-    workspace::{
-        backend::Backend,
-        base::{self, AddOptions, Base, Bases, Kind, Owner, Persist, Wanted},
-    },
+    workspace::base::{self, AddOptions, Base, Bases, Kind, Owner, Persist, Wanted},
 };
 use format::ObjectId;
-use repo::{Repository, convert::Metadata};
+use repo::Repository;
+use sapwood::workspace::build;
 
 use crate::{
     session::{invocation::Invocation, settings::Settings},
-    term::{
-        console,
-        failure::Failure,
-        progress::{self, Progress},
-    },
+    term::{failure::Failure, progress},
 };
-
-/// Returns the kind of base that the backend uses.
-pub(super) fn kind_of(backend: Backend) -> Kind {
-    if backend == Backend::Image { Kind::Image } else { Kind::Directory }
-}
 
 /// Adds the base of a commit, if it is missing.
 #[expect(clippy::too_many_arguments, reason = "the parts of a base have no common owner")]
@@ -50,11 +37,7 @@ pub(crate) fn shows(option: Option<bool>, quiet: bool) -> bool {
     option.unwrap_or_else(progress::has_terminal) && !quiet
 }
 
-/// The delay before the progress of a base: a user who expects a workspace in milliseconds should
-/// know soon why this one takes longer.
-const SOON: Duration = Duration::from_millis(300);
-
-/// Builds the base of a commit by `add`, with progress and messages.
+/// See [`build::build_base`].
 pub(crate) fn build_base<T>(
     run: &Invocation,
     settings: &Settings,
@@ -63,22 +46,6 @@ pub(crate) fn build_base<T>(
     persist: Persist,
     add: impl FnOnce(&AddOptions<'_>, &mut Vec<String>) -> Result<T, base::Error>,
 ) -> Result<T, Failure> {
-    let delay = if run.variable("GIT_PROGRESS_DELAY").is_some() { settings.progress_delay } else { SOON };
-    let progress = Progress::new("Adding base", is_visible, delay);
-    let options = AddOptions {
-        workers: settings.workers,
-        interrupt: run.interrupt.flag(),
-        progress: &|done, total| progress.update(done, total),
-        big_file_threshold: settings.big_file_threshold,
-        metadata: Metadata { reference: None, treeish: Some(commit) },
-        fsync: &settings.fsync,
-        shared: settings.locks.shared,
-        persist,
-    };
-    let mut messages = Vec::new();
-    let added = add(&options, &mut messages);
-    progress.abandon();
-    messages.iter().for_each(console::eprint_line);
-    run.interrupt.check()?;
-    Ok(added?)
+    let reports = (run as &dyn sapwood::Events, run.interrupt.flag());
+    Ok(build::build_base(reports, settings, commit, Some(is_visible), persist, add)?)
 }

@@ -8,6 +8,7 @@ use engine::workspace::{
     record::{self, Workspace},
 };
 use repo::Repository;
+use sapwood::workspace::places;
 use serde_json::Value;
 
 use crate::{
@@ -29,7 +30,7 @@ impl<'a> Context<'a> {
     /// Opens the repository from the current directory, which may be an unmounted workspace.
     pub(super) fn open(run: &'a Invocation) -> Result<Context<'a>, Failure> {
         let repo = run.open_from_unmounted()?;
-        let settings = Settings::read(run, &repo)?;
+        let settings = Settings::read(&repo)?;
         let common = repo.real_common_dir();
         claims::recover_locks(&common);
         Ok(Context { run, repo, settings, common })
@@ -37,7 +38,7 @@ impl<'a> Context<'a> {
 
     /// Returns the context for the code that `worktree` shares.
     pub(super) fn worktree_context(&self) -> WorktreeContext<'_> {
-        WorktreeContext { run: self.run, repo: &self.repo, common: self.common.clone(), table: &ADD }
+        WorktreeContext::new(self.run, &self.repo, &ADD)
     }
 
     /// Returns the workspace called `name`.
@@ -50,18 +51,12 @@ impl<'a> Context<'a> {
         if all != names.is_empty() {
             return Err(Failure::fatal("name workspaces, or give --all"));
         }
-        match all {
-            true => self.all(),
-            false => names.iter().map(|name| self.find(name.as_ref())).collect(),
-        }
+        if all { self.all() } else { names.iter().map(|name| self.find(name.as_ref())).collect() }
     }
 
     /// Returns all workspaces. Damaged records are reported.
     pub(super) fn all(&self) -> Result<Vec<Workspace>, Failure> {
-        let report = |result: Result<Workspace, record::Error>| {
-            result.inspect_err(|error| console::error(error.to_string())).ok()
-        };
-        Ok(record::all(&self.common)?.into_iter().filter_map(report).collect())
+        Ok(sapwood::workspace::all(&self.worktree_context())?)
     }
 
     /// Returns the base directory: the given one, else the configured one.
@@ -72,29 +67,8 @@ impl<'a> Context<'a> {
 
 /// Returns the base directory: the given one, else `sapwood.baseDir`, else one in the repository.
 pub(crate) fn bases(run: &Invocation, repo: &Repository, given: Option<&BString>) -> Result<Bases, Failure> {
-    let dir = match given {
-        Some(given) => run.path(given)?,
-        None => match configured_dir(run, repo, "sapwood.baseDir")? {
-            Some(dir) => dir,
-            None => return default_bases(repo),
-        },
-    };
-    Ok(Bases::trusted(&dir, repo.trust())?)
-}
-
-/// Returns the base directory in the repository.
-pub(super) fn default_bases(repo: &Repository) -> Result<Bases, Failure> {
-    Ok(Bases::trusted(&repo.real_common_dir().join("sapwood").join("bases"), repo.trust())?)
-}
-
-/// Returns the directory that a setting names.
-pub(super) fn configured_dir(
-    run: &Invocation,
-    repo: &Repository,
-    key: &str,
-) -> Result<Option<PathBuf>, Failure> {
-    let Some(path) = repo.config_path(key)? else { return Ok(None) };
-    Ok(Some(path.resolve(&run.cwd).map_err(|refused| Failure::refused(&path, refused))?))
+    let given = given.map(|given| run.path(given)).transpose()?;
+    Ok(places::bases(repo, given.as_deref())?)
 }
 
 /// Returns the directories of `PATH`.

@@ -1,10 +1,8 @@
-//! The messages after a crash of the machine, and `workspace sync`.
-
-use std::os::unix::ffi::OsStrExt as _;
+//! The findings after a crash of the machine, and `workspace sync`.
 
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
-    crash::{self, Damage, Notice},
+    crash::{self, Notice},
     record::Workspace,
 };
 use serde_json::{Value, json};
@@ -13,51 +11,7 @@ use super::{
     context::{self, Context},
     request::{Request, SYNC},
 };
-use crate::{
-    session::invocation::Invocation,
-    term::{
-        console::{self, text},
-        failure::Failure,
-    },
-};
-
-/// More paths than this are counted, not printed. The notice names all of them.
-const SHOWN: usize = 20;
-
-/// Tells the user what a mount found after a crash. The first `known` entries of the notice are
-/// old.
-pub(super) fn tell(workspace: &Workspace, known: usize) -> Result<(), Failure> {
-    let notice = Notice::read(&workspace.state)?;
-    let new = notice.findings.get(known..).unwrap_or_default();
-    if new.is_empty() {
-        return Ok(());
-    }
-    let name = workspace.name.as_bytes();
-    console::warning(text!("the machine stopped while the workspace '", name, "' was mounted"));
-    for finding in new.iter().take(SHOWN) {
-        console::eprint_line(text!("  '", finding.path.as_bstr(), "' ", meaning(finding.damage)));
-    }
-    if new.len() > SHOWN {
-        console::eprint_line(format!("  and {} more", new.len() - SHOWN));
-    }
-    let place = Notice::place(&workspace.state);
-    console::hint(text!(
-        "'",
-        place.as_os_str().as_bytes(),
-        "' names them until you commit in the workspace, or remove that file"
-    ));
-    Ok(())
-}
-
-fn meaning(damage: Damage) -> &'static str {
-    match damage {
-        Damage::Restored => "was incomplete and held nothing of yours: it is as in the base",
-        Damage::Completed => "lacked bytes of the base: they are there again",
-        Damage::Incomplete => "was changed before the crash, and a part of it is missing",
-        Damage::Shorter => "is shorter than in the base: look whether you shortened it",
-        Damage::Misplaced => "is a renamed directory whose content is missing",
-    }
-}
+use crate::{session::invocation::Invocation, term::failure::Failure};
 
 /// Returns the findings for a JSON document.
 pub(super) fn json(workspace: &Workspace) -> Value {

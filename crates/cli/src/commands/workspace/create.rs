@@ -4,7 +4,6 @@
 //! command runs in the new workspace; then the workspace is removed unless it has unsaved work.
 
 use std::{
-    ffi::OsString,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     rc::Rc,
@@ -19,7 +18,14 @@ use engine::{
     },
     worktree::admin,
 };
-use format::refname;
+use sapwood::{
+    workspace::{
+        create::{self, Hooks, Sharing},
+        seal::{self, Start},
+    },
+    worktree::records::Given,
+};
+use serde_json::Value;
 use sys::by_path;
 
 use super::{
@@ -34,7 +40,10 @@ use super::{
     submodules, with,
 };
 use crate::{
-    commands::worktree::{add, context as worktree_context},
+    commands::worktree::{
+        add,
+        context::{self as worktree_context, WorktreeContext},
+    },
     session::invocation::Invocation,
     term::{
         console::{self, text},
@@ -62,8 +71,17 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         [name, start] => (name.clone(), Some(start.clone())),
         _ => return Err(Failure::fatal("name the workspace, and at most one commit")),
     };
+    if request.sealed {
+        let together = "the option cannot be used with --sealed: ";
+        let unfit = [(request.at.is_some(), "--at"), (request.recurse_submodules, "--recurse-submodules")];
+        if let Some((_, option)) = unfit.into_iter().find(|(is_given, _)| *is_given) {
+            return Err(Failure::fatal(format!("{together}{option}")));
+        }
+    } else if request.objects.is_some() {
+        return Err(Failure::requires("--objects", "--sealed"));
+    }
     let context = Context::open(run)?;
-    check_name(&context, &name)?;
+    create::check_name(&context.common, name.as_bstr())?;
     let created = create(&context, &request, &name, start)?;
     let workspace = match created {
         Created::Yes(workspace) => workspace,
@@ -82,7 +100,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     console::flush();
     let code = exec::status(run, &workspace, &command)?;
-    match remove::remove(&context.worktree_context(), &workspace, Force::No) {
+    // The command may have moved or rebased the workspace.
+    let found = context.find(name.as_bstr());
+    match found.and_then(|found| remove::remove(&context.worktree_context(), &found, Force::No)) {
         Ok(()) => {}
         Err(failure) => {
             failure.print();
@@ -102,7 +122,8 @@ pub(crate) fn at(
     quiet: bool,
 ) -> Result<u8, Failure> {
     let context = Context::open(run)?;
-    let maker = Maker::for_clone(run, WorkspaceOptions { quiet, ..WorkspaceOptions::default() });
+    let progress = Some(build::shows(None, quiet));
+    let maker = Maker::for_clone(WorkspaceOptions { progress, ..WorkspaceOptions::default() });
     let added = worktree_context::Request { detach, quiet, ..worktree_context::Request::default() };
     let args = [top.as_os_str().as_bytes().into(), start];
     let code = add::add(&context.worktree_context(), &added, &args, Some(&maker))?;
@@ -113,28 +134,61 @@ pub(crate) fn at(
     Ok(code)
 }
 
+/// A workspace on a new branch with its name.
+pub(crate) struct Branched {
+    pub(crate) name: BString,
+    /// The commit at which the branch begins.
+    pub(crate) commit: BString,
+    /// The directory; `None` for the one that a new workspace gets.
+    pub(crate) dir: Option<BString>,
+    pub(crate) backend: Option<Backend>,
+    pub(crate) quiet: bool,
+}
+
+/// Returns an error for a name that no new workspace can have.
+pub(crate) fn check_name(run: &Invocation, name: &BString) -> Result<(), Failure> {
+    Ok(create::check_name(&Context::open(run)?.common, name.as_bstr())?)
+}
+
+/// Creates a workspace whose files this process sees, too. If the worktree is not added, the reason
+/// was printed, and Git's exit code is returned.
+pub(crate) fn branched(run: &Invocation, wanted: Branched) -> Result<Result<Workspace, u8>, Failure> {
+    let Branched { name, commit, dir, backend, quiet } = wanted;
+    let context = Context::open(run)?;
+    let worktrees = context.worktree_context();
+    let dir = match &dir {
+        Some(dir) => run.path(dir)?,
+        None => create::directory(&worktrees, name.as_bstr())?,
+    };
+    let progress = Some(build::shows(None, quiet));
+    let options =
+        WorkspaceOptions { name: Some(name.clone()), backend, progress, ..WorkspaceOptions::default() };
+    let branch = Some(name.clone());
+    let added = worktree_context::Request { branch, quiet, ..worktree_context::Request::default() };
+    let args = [dir.as_os_str().as_bytes().into(), commit];
+    match add::add(&worktrees, &added, &args, Some(&Maker::for_everybody(options)))? {
+        0 => Ok(Ok(context.find(name.as_bstr())?)),
+        code => Ok(Err(code)),
+    }
+}
+
+/// Returns the JSON document of a new workspace.
+pub(crate) fn document(run: &Invocation, workspace: &Workspace) -> Result<Value, Failure> {
+    describe(&Context::open(run)?, workspace)
+}
+
+/// Prints where a new workspace is.
+pub(crate) fn tell(workspace: &Workspace) {
+    let dir = workspace.record.dir.as_os_str().as_bytes();
+    console::eprint_line(text!("Workspace at '", dir, "' (", workspace.record.backend.name(), ")"));
+    mounts::tell_visibility(workspace);
+}
+
 /// The result of a creation.
 enum Created {
     Yes(Box<Workspace>),
     /// The worktree was not added, and the reason was printed. Contains the exit code.
     No(u8),
-}
-
-/// Returns an error for a name that cannot be both a directory name and the end of a branch name.
-fn check_name(context: &Context<'_>, name: &BString) -> Result<(), Failure> {
-    if name.is_empty() || refname::sanitized(name.as_bstr()) != *name || name.contains(&b'/') {
-        return Err(Failure::fatal(text!(
-            "'",
-            name,
-            "' cannot be the name of a workspace: it is the name of a directory, and follows the rules for names \
-             of branches"
-        )));
-    }
-    match record::find(&context.common, sys::os_str(name)) {
-        Err(record::Error::Missing(_)) => Ok(()),
-        Ok(_) => Err(record::Error::Exists(sys::os_str(name).to_owned()).into()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn create(
@@ -143,23 +197,38 @@ fn create(
     name: &BString,
     start: Option<BString>,
 ) -> Result<Created, Failure> {
-    let dir = directory(context, request, name)?;
+    let worktrees = context.worktree_context();
+    let dir = match &request.dir {
+        Some(dir) => context.run.path(dir)?,
+        None => create::directory(&worktrees, name.as_bstr())?,
+    };
     let shared = with::share(context, request, start.as_ref())?;
     let copied = shared.layers.clone();
+    let start_of_sealed = request.sealed.then(|| {
+        let start = Start { name: name.clone(), revision: start.clone(), branch: request.branch.clone() };
+        start.find(&context.repo)
+    });
     let options = WorkspaceOptions {
+        sealed: start_of_sealed.transpose()?,
+        hooks: wanted_hooks(context.run, request)?,
+        settings: request.settings.iter().map(setting).collect::<Result<_, _>>()?,
         name: Some(name.clone()),
         backend: wanted_backend(request)?,
-        base_dir: request.base_dir.clone(),
+        base_dir: request.base_dir.as_ref().map(|dir| context.run.path(dir)).transpose()?,
         upper_dir: request.upper_dir.as_ref().map(|dir| context.run.path(dir)).transpose()?,
         sparse: request.sparse.clone(),
         layers: shared.layers,
         frozen: shared.paths,
         source: shared.source.map(Rc::new),
         durability: request.volatile.then_some(Durability::Volatile),
-        quiet: request.quiet || request.json,
-        progress: request.progress,
+        progress: Some(build::shows(request.progress, request.quiet || request.json)),
     };
-    let maker = Maker::new(context.run, options);
+    let maker = Maker::new(options);
+    if request.sealed {
+        let sealing = seal::Options { detach: request.detach, sharing: sharing(request)? };
+        maker.seal(&worktrees, &Given::new(dir), sealing)?;
+        return created(context, request, name, &copied);
+    }
     let added = worktree_context::Request {
         branch: request.branch.clone(),
         detach: request.detach,
@@ -168,40 +237,67 @@ fn create(
     };
     let mut args = vec![BString::from(dir.as_os_str().as_bytes())];
     args.extend(start);
-    match add::add(&context.worktree_context(), &added, &args, Some(&maker))? {
-        0 => {
-            let workspace = context.find(name.as_bstr())?;
-            if !workspace.record.backend.has_upper() {
-                let top = &workspace.record.dir;
-                copied.iter().try_for_each(|layer| frozen::copy_into(layer, top))?;
-            }
-            if let Some(at) = &request.at {
-                let at = context.run.path(at)?;
-                admin::write(&workspace.state.join(record::AT), at.as_os_str().as_bytes())?;
-            }
-            Ok(Created::Yes(Box::new(workspace)))
-        }
+    match add::add(&worktrees, &added, &args, Some(&maker))? {
+        0 => created(context, request, name, &copied),
         code => Ok(Created::No(code)),
     }
 }
 
-/// Returns the directory of a new workspace: `--dir`, else `sapwood.workspaceDir` with the name,
-/// else a directory next to the main worktree.
-fn directory(context: &Context<'_>, request: &Request, name: &BString) -> Result<PathBuf, Failure> {
-    if let Some(dir) = &request.dir {
-        return context.run.path(dir);
+/// Creates a sealed workspace for `worktree add`.
+pub(crate) fn sealed_at(
+    worktrees: &WorktreeContext<'_>,
+    at: &Given,
+    start: Start,
+    detach: bool,
+) -> Result<(), Failure> {
+    create::check_name(&worktrees.common, start.name.as_bstr())?;
+    let sealed = Some(start.find(worktrees.repo)?);
+    let options = WorkspaceOptions { name: Some(start.name), sealed, ..WorkspaceOptions::default() };
+    Maker::new(options).seal(worktrees, at, seal::Options { detach, sharing: Sharing::Auto })
+}
+
+/// Adds what only the command line gives a new workspace: the files of `layers`, if the backend has
+/// no layers, and the path of `--at`.
+fn created(
+    context: &Context<'_>,
+    request: &Request,
+    name: &BString,
+    layers: &[PathBuf],
+) -> Result<Created, Failure> {
+    let workspace = context.find(name.as_bstr())?;
+    if !workspace.record.backend.has_upper() {
+        let top = &workspace.record.dir;
+        layers.iter().try_for_each(|layer| frozen::copy_into(layer, top))?;
     }
-    let name = sys::os_str(name);
-    if let Some(all) = context::configured_dir(context.run, &context.repo, "sapwood.workspaceDir")? {
-        return Ok(all.join(name));
+    if let Some(at) = &request.at {
+        let at = context.run.path(at)?;
+        admin::write(&workspace.state.join(record::AT), at.as_os_str().as_bytes())?;
     }
-    let main = match context.repo.worktrees()?.into_iter().next() {
-        Some(main) => main.path,
-        None => context.common.clone(),
-    };
-    let mut all = OsString::from(main.file_name().unwrap_or_default());
-    all.push(".workspaces");
-    Ok(main.with_file_name(all).join(name))
+    Ok(Created::Yes(Box::new(workspace)))
+}
+
+/// Returns the way in which a sealed workspace gets the objects.
+fn sharing(request: &Request) -> Result<Sharing, Failure> {
+    let Some(way) = &request.objects else { return Ok(Sharing::Auto) };
+    let unknown = || Failure::fatal(format!("unknown way '{way}': use auto, reflink, link or copy"));
+    Sharing::from_name(way).ok_or_else(unknown)
+}
+
+fn wanted_hooks(run: &Invocation, request: &Request) -> Result<Hooks, Failure> {
+    Ok(match request.hooks.as_ref().map(|hooks| hooks.as_slice()) {
+        None => Hooks::Default,
+        Some(b"none") => Hooks::None,
+        Some(b"repository") => Hooks::Repository,
+        Some(dir) => Hooks::Directory(run.path(&BString::from(dir))?),
+    })
+}
+
+/// Returns the key and the value of `--config`.
+fn setting(given: &BString) -> Result<(BString, BString), Failure> {
+    match given.split_once_str("=") {
+        Some((key, value)) if key.contains(&b'.') => Ok((key.into(), value.into())),
+        _ => Err(Failure::fatal(text!("--config takes a key and a value, as in a.b=c, not '", given, "'"))),
+    }
 }
 
 /// Returns the requested backend; `None` for `auto`.
@@ -222,9 +318,7 @@ fn report(context: &Context<'_>, request: &Request, workspace: &Workspace) -> Re
     if request.json {
         context::print_json(&describe(context, workspace)?);
     } else if !request.quiet {
-        let dir = workspace.record.dir.as_os_str().as_bytes();
-        console::eprint_line(text!("Workspace at '", dir, "' (", workspace.record.backend.name(), ")"));
-        mounts::tell_visibility(workspace);
+        tell(workspace);
     }
     Ok(())
 }

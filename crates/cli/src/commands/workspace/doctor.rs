@@ -5,6 +5,8 @@ use engine::workspace::{
     backend::{self, Place, Visibility},
     record,
 };
+use repo::keys;
+use sapwood::workspace::places;
 use serde_json::{Value, json};
 
 use super::{
@@ -26,14 +28,14 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let bases = context.bases(request.base_dir.as_ref())?;
     let upper = match &request.upper_dir {
         Some(dir) => run.path(dir)?,
-        None => context::configured_dir(run, &context.repo, "sapwood.upperDir")?
+        None => places::configured_dir(&context.repo, keys::sapwood::UPPER_DIR)?
             .unwrap_or_else(|| record::directory(&context.common)),
     };
     let top = match &request.dir {
         Some(dir) => run.path(dir)?,
         None => context.repo.work_tree().unwrap_or(&context.common).with_extension("workspaces"),
     };
-    let programs = context::programs(run);
+    let programs = places::programs(&context.repo);
     let place = Place { upper: &upper, bases: bases.dir(), top: &top, programs: &programs };
     let found = backend::probe(Visibility::Joined, &place);
     let chosen = found.iter().find(|(_, verdict)| verdict.is_ok()).map(|(backend, _)| *backend);

@@ -20,6 +20,7 @@ use super::{
     request::{ENTER, EXEC, Request},
 };
 use crate::{
+    commands::worktree::context::{ADD, WorktreeContext},
     session::{invocation::Invocation, reexec},
     term::{
         console::{self, text},
@@ -50,7 +51,10 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 /// Returns the path at which the workspace is shown: `--at`, else that of its creation.
 fn place(run: &Invocation, workspace: &Workspace, request: &Request) -> Result<Option<PathBuf>, Failure> {
     match &request.at {
-        Some(at) => run.path(at).map(Some),
+        Some(at) => {
+            workspace.refuse_sealed("--at")?;
+            run.path(at).map(Some)
+        }
         None => Ok(workspace.at()?),
     }
 }
@@ -81,7 +85,11 @@ pub(super) fn status(run: &Invocation, workspace: &Workspace, command: &[BString
 
 /// Returns a directory from which Git finds the workspace's repository, mounted or not.
 fn site_of(workspace: &Workspace) -> &Path {
-    &workspace.record.dir
+    match workspace.record.sealed {
+        // Its directory is another repository.
+        Some(_) => workspace.state.ancestors().nth(3).unwrap_or(&workspace.state),
+        None => &workspace.record.dir,
+    }
 }
 
 fn become_command(
@@ -97,7 +105,7 @@ fn become_command(
     }
     match mounts::site(workspace) {
         Some(site) => {
-            mounts::mount(run, repo, workspace)?;
+            mounts::mount(&WorktreeContext::new(run, repo, &ADD), workspace)?;
             holder::join(workspace.record.backend, &site, Path::new(""))?;
         }
         None => {

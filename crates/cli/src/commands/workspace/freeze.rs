@@ -1,17 +1,13 @@
-//! `workspace freeze` and `workspace thaw`.
-//!
-//! A frozen workspace cannot be mounted and runs no process, so nothing changes it by accident.
-//! `mount --all` skips it. It keeps its branch and its changes.
+//! `workspace freeze` and `workspace thaw`. See [`sapwood::workspace::freeze`].
 
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::BString;
-use engine::workspace::record::{Activity, Workspace};
+use sapwood::workspace::freeze::{self, Activity};
 use serde_json::{Value, json};
 
 use super::{
     context::{self, Context},
-    mounts, rebase, relocate,
     request::{FREEZE, Request, THAW},
 };
 use crate::{
@@ -25,24 +21,12 @@ use crate::{
 
 /// Runs `freeze`. Returns its exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    each(run, args, &FREEZE, "frozen", |context, workspace| {
-        mounts::unmount(context.run, workspace)?;
-        set(context, workspace, Activity::Frozen).map(drop)
-    })
+    each(run, args, &FREEZE, "frozen", Activity::Frozen)
 }
 
 /// Runs `thaw`. Returns its exit code.
 pub(super) fn thaw(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    each(run, args, &THAW, "thawed", |context, workspace| {
-        mounts::mount(context.run, &context.repo, &set(context, workspace, Activity::Active)?)
-    })
-}
-
-fn set(context: &Context<'_>, workspace: &Workspace, activity: Activity) -> Result<Workspace, Failure> {
-    let mut changed = workspace.clone();
-    changed.record.activity = activity;
-    changed.store(&context.settings.fsync)?;
-    Ok(changed)
+    each(run, args, &THAW, "thawed", Activity::Active)
 }
 
 fn each(
@@ -50,7 +34,7 @@ fn each(
     args: &[BString],
     table: &'static Table<Set<Request>>,
     done: &str,
-    act: impl Fn(&Context<'_>, &Workspace) -> Result<(), Failure>,
+    activity: Activity,
 ) -> Result<u8, Failure> {
     let mut request = Request::default();
     let names = table.parse(args)?.store(&mut request)?;
@@ -58,21 +42,13 @@ fn each(
     let (mut code, mut report) = (0, Vec::new());
     for workspace in context.chosen(&names, false)? {
         let name = workspace.name.as_bytes();
-        let lock = workspace.lock(&context.repo.trust());
-        let acted = match workspace.record.backend.has_upper() {
-            true => lock.map_err(Failure::from).and_then(|_lock| changed(&context, &workspace, &act)),
-            false => Err(Failure::Fatal(text!(
-                "the workspace '",
-                name,
-                "' has no upper layer; only a workspace that is mounted can be frozen"
-            ))),
-        };
-        match acted {
-            Ok(()) if request.json => {
+        let set = freeze::set(&context.worktree_context(), &context.settings, &workspace, activity);
+        match set.map_err(Failure::from) {
+            Ok(_) if request.json => {
                 report.push(json!({"name": workspace.name.to_string_lossy(), done: true}))
             }
-            Ok(()) if request.quiet => {}
-            Ok(()) => console::eprint_line(text!("Workspace '", name, "' is ", done)),
+            Ok(_) if request.quiet => {}
+            Ok(_) => console::eprint_line(text!("Workspace '", name, "' is ", done)),
             Err(failure) => {
                 failure.print();
                 code = 1;
@@ -84,13 +60,4 @@ fn each(
         context::print_json(&Value::from(report));
     }
     Ok(code)
-}
-
-/// Completes a change that was killed, and acts on the workspace.
-fn changed(
-    context: &Context<'_>,
-    workspace: &Workspace,
-    act: &impl Fn(&Context<'_>, &Workspace) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    act(context, &relocate::recover(context, &rebase::recover(context, workspace)?)?)
 }

@@ -3,7 +3,9 @@
 //! - a workspace whose creation was interrupted is removed, unless its upper layer contains files;
 //! - a removal, a move and a rebase that had passed the point of no return are completed;
 //! - temporary files from before that point are removed;
-//! - with `--all`, mounts whose repository was deleted are unmounted.
+//! - with `--all`, mounts whose repository was deleted are unmounted;
+//! - with `--landed` or `--idle`, workspaces that nobody needs are removed
+//!   ([`sapwood::workspace::budget`]).
 //!
 //! A workspace that another command has locked is skipped. A failure does not end the command: the
 //! others are completed.
@@ -17,13 +19,14 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use engine::{
     workspace::{
-        backend::Backend,
+        backend::{Backend, Mounted},
         base::Bases,
         crash, frozen, orphans,
-        record::{self, BaseRef, LOCK_REASON, Workspace},
+        record::{self, Activity, BaseRef, LOCK_REASON, Workspace},
     },
     worktree::admin,
 };
+use sapwood::workspace::{budget, missing, remove::is_empty};
 use serde_json::{Value, json};
 use sys::by_path;
 
@@ -34,11 +37,12 @@ use super::{
     request::{GC, Request},
 };
 use crate::{
-    commands::{trash, worktree::remove::drop_empty_list},
+    commands::{base::time, trash},
     session::invocation::Invocation,
     term::{
         console::{self, text},
         failure::Failure,
+        text::bytes::readable,
     },
 };
 
@@ -48,9 +52,13 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Some(extra) = GC.parse(args)?.store(&mut request)?.first() {
         return Err(Failure::Fatal(text!("gc takes no arguments, and so not '", extra, "'")));
     }
+    let unneeded = unneeded(&request)?;
     let mut sweep = Sweep { request: &request, code: 0, report: Vec::new() };
     match Context::open(run) {
-        Ok(context) => sweep.repository(&context)?,
+        Ok(context) => {
+            sweep.repository(&context)?;
+            sweep.unneeded(&context, unneeded)?;
+        }
         // The current directory may be what is left of a deleted repository.
         Err(_) if request.all => {}
         Err(failure) => return Err(failure),
@@ -62,6 +70,21 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         context::print_json(&sweep.report.into());
     }
     Ok(sweep.code)
+}
+
+/// Returns the workspaces that are to be removed though they are whole.
+fn unneeded(request: &Request) -> Result<budget::Request, Failure> {
+    let idle = request.idle.as_ref().map(|time| time::parse(time.as_bstr())).transpose()?;
+    let budget = request.budget.as_ref().map(|size| {
+        let bytes =
+            format::config::parse_size(size.as_bstr()).ok().and_then(|bytes| u64::try_from(bytes).ok());
+        bytes.ok_or_else(|| Failure::fatal(text!("'", size, "' is not a size such as 500M or 20G")))
+    });
+    let unneeded = budget::Request { landed: request.landed, idle, budget: budget.transpose()? };
+    if unneeded.budget.is_some() && unneeded.is_empty() {
+        return Err(Failure::fatal("--budget needs --landed or --idle: nothing else is removed"));
+    }
+    Ok(unneeded)
 }
 
 /// One run of `gc`. A failure is printed, and the rest goes on.
@@ -89,6 +112,7 @@ impl Sweep<'_> {
             let (name, what) = (leftover.name().to_string_lossy().into_owned(), leftover.description());
             self.each("Workspace", name, what, || leftover.complete(context));
         }
+        self.missing(context)?;
         if self.request.dry_run {
             return Ok(());
         }
@@ -97,8 +121,57 @@ impl Sweep<'_> {
         for layer in unused.unwrap_or_default() {
             self.tried(rebase::discard(&context.worktree_context(), &layer));
         }
-        drop_empty_list(&context.worktree_context());
+        context.worktree_context().drop_empty_list();
         trash::empty_in_background(&context.common);
+        Ok(())
+    }
+
+    /// Warns of workspaces that cannot be mounted because something is missing.
+    fn missing(&self, context: &Context<'_>) -> Result<(), Failure> {
+        if self.request.json || self.request.quiet {
+            return Ok(());
+        }
+        // Damaged records were reported before.
+        for workspace in record::all(&context.common)?.into_iter().flatten() {
+            context.run.interrupt.check()?;
+            if matches!(mounts::state(&workspace), Ok(Mounted::No))
+                && let Some(error) = missing::find(&context.worktree_context(), &workspace)
+            {
+                let failure = Failure::from(error);
+                failure.print_as_warning();
+                failure.advice().into_iter().for_each(console::hint);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes workspaces that nobody needs.
+    fn unneeded(&mut self, context: &Context<'_>, request: budget::Request) -> Result<(), Failure> {
+        if request.is_empty() {
+            return Ok(());
+        }
+        let worktrees = context.worktree_context();
+        let selected = budget::Steps::select(&worktrees, request)?;
+        let mut rest = selected.total;
+        for step in &selected.steps {
+            context.run.interrupt.check()?;
+            let (name, why) = (step.workspace.name.to_string_lossy().into_owned(), step.to_string());
+            let is_gone = self.each("Workspace", name, &why, || {
+                if selected.remove(&worktrees, step)? { Ok(()) } else { Err(Failure::Reported(1)) }
+            });
+            if is_gone {
+                rest = rest.saturating_sub(step.size);
+            }
+        }
+        match request.budget.filter(|budget| rest > *budget) {
+            Some(budget) if !self.request.quiet => {
+                let (rest, budget) = (readable(rest), readable(budget));
+                console::warning(format!(
+                    "the workspaces need {rest}, more than {budget}; the others are in use, unsaved or needed"
+                ));
+            }
+            _ => {}
+        }
         Ok(())
     }
 
@@ -128,13 +201,21 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Reports one finding, and completes it unless this is a dry run.
-    fn each(&mut self, kind: &str, name: String, what: &str, complete: impl FnOnce() -> Result<(), Failure>) {
+    /// Reports one finding, and completes it unless this is a dry run. Returns true if it is done,
+    /// or would be.
+    fn each(
+        &mut self,
+        kind: &str,
+        name: String,
+        what: &str,
+        complete: impl FnOnce() -> Result<(), Failure>,
+    ) -> bool {
         if !self.request.json && !self.request.quiet {
             console::eprint_line(text!(kind, " '", name.as_str(), "': ", what));
         }
         let done = !self.request.dry_run && self.tried(complete()).is_some();
         self.report.push(json!({"name": name, "found": what, "done": done}));
+        done || self.request.dry_run
     }
 
     /// Returns the value, or prints the failure.
@@ -184,7 +265,7 @@ pub(crate) fn recover_at(run: &Invocation, top: &Path) -> Result<Recovered, Fail
     let Some(workspace) = context.all()?.into_iter().find(|found| found.record.dir == top) else {
         return Ok(Recovered::Nothing);
     };
-    mounts::mount(run, &context.repo, &workspace)?;
+    mounts::mount(&context.worktree_context(), &workspace)?;
     Ok(Recovered::Workspace)
 }
 
@@ -243,6 +324,17 @@ impl Leftover {
 
     fn of_state(context: &Context<'_>, workspace: Workspace) -> Result<Option<Leftover>, Failure> {
         let has = |path: &Path| matches!(by_path::stat(path), Ok(Some(_)));
+        if workspace.record.sealed.is_some() {
+            return Ok(match workspace.record.activity {
+                _ if has(&workspace.removal()) => Some(Leftover::Removal(workspace)),
+                Activity::Begun(pid) if is_another(pid) && sys::is_running(pid) == Some(true) => None,
+                Activity::Begun(_) if workspace.record.backend.has_upper() && !is_empty(&workspace) => {
+                    Some(Leftover::Complete(workspace))
+                }
+                Activity::Begun(_) => Some(Leftover::Begun(workspace)),
+                Activity::Active | Activity::Frozen => None,
+            });
+        }
         let aside = ["rebase", record::MOVING].map(|name| workspace.state.join(name));
         let beside = ["upper.new", "upper.old", "newer.new", "newer.old"]
             .map(|name| workspace.upper().with_file_name(name));
@@ -300,10 +392,18 @@ impl Leftover {
             Leftover::Admin(id, top) => relocate::forget(&worktree_context, &id, &top),
             Leftover::Begun(workspace) => {
                 remove::remove(&worktree_context, &workspace, Force::Yes)?;
+                if workspace.record.sealed.is_some() {
+                    return Ok(());
+                }
                 // Git does not list a worktree with an incomplete administrative directory.
                 relocate::forget(&worktree_context, &workspace.name, &workspace.record.dir)
             }
             Leftover::Removal(workspace) => remove::remove(&worktree_context, &workspace, Force::Yes),
+            Leftover::Complete(mut workspace) if workspace.record.sealed.is_some() => {
+                let _lock = workspace.lock(&context.repo.trust())?;
+                workspace.record.activity = Activity::Active;
+                Ok(workspace.store(&context.settings.fsync)?)
+            }
             Leftover::Complete(workspace) => settle(&context.common.join("worktrees").join(&workspace.name)),
             Leftover::Orphan(workspace) if is_empty(&workspace) => {
                 remove::remove(&worktree_context, &workspace, Force::Yes)
@@ -352,17 +452,4 @@ fn is_torn(context: &Context<'_>, workspace: &Workspace) -> bool {
 
 fn is_another(pid: u64) -> bool {
     pid != u64::from(std::process::id())
-}
-
-/// Returns true if a workspace contains no file of the user.
-pub(super) fn is_empty(workspace: &Workspace) -> bool {
-    // Without an upper layer, the user's files cannot be distinguished from those of a checkout.
-    let dir = match workspace.record.backend.has_upper() {
-        true => workspace.upper(),
-        false => workspace.record.dir.clone(),
-    };
-    match by_path::list(&dir) {
-        Ok(names) => names.iter().all(|(name, _)| name.as_bytes() == b".git"),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    }
 }

@@ -1,21 +1,21 @@
 //! `workspace list`.
 
-use std::{os::unix::ffi::OsStrExt as _, path::Path};
+use std::{
+    os::unix::ffi::OsStrExt as _,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use bstr::{BString, ByteSlice as _};
-use engine::workspace::{
-    backend::Mounted,
-    crash::Notice,
-    record::Workspace,
-    upper::{self, Layer},
+use engine::workspace::{backend::Mounted, crash::Notice, record::Workspace};
+use sapwood::workspace::{
+    class::Class,
+    list::{self, Found},
 };
-use repo::WorktreeHeadKind;
 use serde_json::{Value, json};
-use sys::{FileType, by_path};
 
 use super::{
     context::{self, Context, json_path},
-    crash, mounts,
+    crash,
     request::{LIST, Request},
 };
 use crate::{
@@ -33,92 +33,86 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal(text!("list takes no arguments, and so not '", extra, "'")));
     }
     let context = Context::open(run)?;
-    let all: Vec<Facts> =
-        context.all()?.iter().map(|workspace| Facts::of(&context, workspace)).collect::<Result<_, _>>()?;
-    match request.json {
-        true => context::print_json(&Value::from_iter(all.iter().map(Facts::json))),
-        false => table(&all).iter().for_each(console::out),
+    let classes = request.classes || request.json;
+    let all = list::examine(&context.worktree_context(), list::Request { classes })?.workspaces;
+    if request.json {
+        context::print_json(&Value::from_iter(all.iter().map(json)))
+    } else {
+        table(&all).iter().for_each(console::out)
     }
     Ok(0)
 }
 
 /// Returns the JSON document of one workspace.
 pub(super) fn describe(context: &Context<'_>, workspace: &Workspace) -> Result<Value, Failure> {
-    Ok(Facts::of(context, workspace)?.json())
+    Ok(json(&Found::of(&context.worktree_context(), workspace)?))
 }
 
-/// The properties of a workspace that are listed.
-struct Facts {
-    workspace: Workspace,
-    /// The branch without `refs/heads/`; `None` if HEAD is detached.
-    branch: Option<BString>,
-    commit: Option<String>,
-    mounted: Mounted,
-    /// False if the base is gone, so that the workspace cannot be mounted again.
-    has_base: bool,
-    /// The number of changed paths in the upper layer; `None` if the backend has no upper layer, or
-    /// if the layer cannot be read.
-    changes: Option<usize>,
-    /// The size of the upper layer and the administrative directory on disk, in bytes.
-    size: u64,
-}
-
-impl Facts {
-    fn of(context: &Context<'_>, workspace: &Workspace) -> Result<Facts, Failure> {
-        let admin = context.common.join("worktrees").join(&workspace.name);
-        let worktree = context.repo.linked_worktree(&workspace.name);
-        let head = worktree.as_ref().map(|worktree| context.repo.head_of(worktree));
-        let branch = head.as_ref().and_then(|head| match &head.kind {
-            WorktreeHeadKind::Branch(name) => Some(name.strip_prefix(b"refs/heads/").unwrap_or(name).into()),
+/// Returns the JSON document of one workspace.
+fn json(found: &Found) -> Value {
+    let record = &found.workspace.record;
+    let mut document = json!({
+        "name": found.workspace.name.to_string_lossy(),
+        "dir": json_path(&record.dir),
+        "branch": found.branch.as_ref().map(|branch| branch.to_str_lossy()),
+        "commit": found.commit,
+        "backend": record.backend.name(),
+        "sealed": record.sealed.is_some(),
+        "base": record.base.as_ref().map(|base| &base.name),
+        "mounted": !matches!(found.mounted, Mounted::No),
+        "holder": match found.mounted {
+            Mounted::InNamespace { pid } => Some(pid),
             _ => None,
-        });
-        let has_upper = workspace.record.backend.has_upper();
-        let layer = Layer::of(workspace);
-        let changes = layer.and_then(|layer| match upper::changed_paths(&layer) {
-            Ok(all) => Some(all.changes()),
-            Err(error) => {
-                console::error(error.to_string());
-                None
-            }
-        });
-        let size = if has_upper { bytes_below(&workspace.upper()) } else { 0 };
-        Ok(Facts {
-            branch,
-            commit: head.map(|head| head.oid.to_string()),
-            mounted: mounts::state(workspace)?,
-            has_base: mounts::layers(workspace).is_ok(),
-            changes,
-            size: size + bytes_below(&admin),
-            workspace: workspace.clone(),
-        })
+        },
+        "baseFound": found.has_base,
+        "dirFound": found.has_directory,
+        "changes": found.changes,
+        "crash": crash::json(&found.workspace),
+        "size": found.size,
+    });
+    if let (Some(class), Some(fields)) = (&found.class, document.as_object_mut()) {
+        fields.insert("landed".into(), json!(class.landed.as_ref().map(|name| name.to_str_lossy())));
+        fields.insert("pushed".into(), class.pushed.into());
+        fields.insert("moved".into(), class.has_moved.into());
+        fields.insert("unsaved".into(), json!(class.unsaved.as_ref().map(ToString::to_string)));
+        fields.insert("live".into(), json!(class.live));
+        fields.insert("idleSince".into(), class.idle_since.into());
+        fields.insert("locked".into(), class.is_locked.into());
     }
+    document
+}
 
-    fn json(&self) -> Value {
-        let record = &self.workspace.record;
-        json!({
-            "name": self.workspace.name.to_string_lossy(),
-            "dir": json_path(&record.dir),
-            "branch": self.branch.as_ref().map(|branch| branch.to_str_lossy()),
-            "commit": self.commit,
-            "backend": record.backend.name(),
-            "base": record.base.as_ref().map(|base| &base.name),
-            "mounted": !matches!(self.mounted, Mounted::No),
-            "holder": match self.mounted {
-                Mounted::InNamespace { pid } => Some(pid),
-                _ => None,
-            },
-            "baseFound": self.has_base,
-            "changes": self.changes,
-            "crash": crash::json(&self.workspace),
-            "size": self.size,
-        })
+/// Returns the words for the classes of a workspace.
+fn words(class: &Class) -> BString {
+    let mut words: Vec<BString> = Vec::new();
+    if let Some(pid) = class.live {
+        words.push(text!("live (process ", pid.to_string(), ")"));
     }
+    if let Some(unsaved) = &class.unsaved {
+        words.push(text!("unsaved (", unsaved.to_string(), ")"));
+    }
+    if let Some(branch) = &class.landed {
+        words.push(if class.has_moved { text!("landed in ", branch) } else { "no commits".into() });
+    }
+    words.extend(class.pushed.then(|| "pushed".into()));
+    words.extend(class.is_locked.then(|| "locked".into()));
+    words.push(text!("idle for ", idle_for(class.idle_since)));
+    bstr::join(", ", words).into()
+}
+
+/// Returns the time since `since` in its largest unit.
+fn idle_for(since: i64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let seconds = now.saturating_sub(u64::try_from(since).unwrap_or(0));
+    let units = [(24 * 60 * 60, 'd'), (60 * 60, 'h'), (60, 'm')];
+    let unit = units.into_iter().find(|(length, _)| seconds >= *length);
+    unit.map_or_else(|| format!("{seconds}s"), |(length, unit)| format!("{}{unit}", seconds / length))
 }
 
 /// Returns one line per workspace, in columns.
-fn table(all: &[Facts]) -> Vec<BString> {
+fn table(all: &[Found]) -> Vec<BString> {
     let width = all.iter().map(|facts| facts.workspace.name.len()).max().unwrap_or(0);
-    let line = |facts: &Facts| {
+    let line = |facts: &Found| {
         let name = facts.workspace.name.as_bytes();
         let pad = " ".repeat(width - name.len());
         let record = &facts.workspace.record;
@@ -140,12 +134,19 @@ fn table(all: &[Facts]) -> Vec<BString> {
         let size = facts.size.div_ceil(1024).to_string();
         let dir = record.dir.as_os_str().as_bytes();
         let backend = record.backend.name();
-        let gone = if facts.has_base { "" } else { " (its base is gone)" };
+        let sealed = if record.sealed.is_some() { ", sealed" } else { "" };
+        let gone = match (facts.has_directory, facts.has_base) {
+            (false, _) => " (its directory is gone)",
+            (true, false) => " (its base is gone)",
+            (true, true) => "",
+        };
         let crash = match Notice::read(&facts.workspace.state).map_or(0, |notice| notice.findings.len()) {
             0 => String::new(),
             1 => " (1 path to look at after a crash)".to_owned(),
             count => format!(" ({count} paths to look at after a crash)"),
         };
+        let classes = facts.class.as_ref().map(words).unwrap_or_default();
+        let before_classes = if classes.is_empty() { "" } else { "  " };
         text!(
             name,
             pad,
@@ -157,28 +158,16 @@ fn table(all: &[Facts]) -> Vec<BString> {
             size,
             " KB  ",
             backend,
+            sealed,
             "  ",
             state,
             gone,
             crash.as_str(),
+            before_classes,
+            classes,
             "  ",
             dir
         )
     };
     all.iter().map(line).collect()
-}
-
-/// Returns the size in bytes of the files below `dir`, except shared indexes, which workspaces
-/// link. Skips directories that cannot be read.
-fn bytes_below(dir: &Path) -> u64 {
-    let Ok(entries) = by_path::list(dir) else { return 0 };
-    let size = |(name, kind): (std::ffi::OsString, FileType)| {
-        let path = dir.join(&name);
-        match kind {
-            FileType::Directory => bytes_below(&path),
-            _ if name.as_bytes().starts_with(b"sharedindex.") => 0,
-            _ => by_path::stat(&path).ok().flatten().map_or(0, |stat| stat.size),
-        }
-    };
-    entries.into_iter().map(size).sum()
 }

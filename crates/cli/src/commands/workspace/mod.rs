@@ -1,12 +1,13 @@
 //! `sapwood workspace`: worktrees whose files come from a read-only base.
 //!
-//! [`maker`] creates a workspace, for `workspace create` and for `worktree add`. Design:
+//! The library creates, mounts and removes them: [`sapwood::workspace`]. Design:
 //! docs/design/workspace.md.
 
 mod adopt;
 mod base;
 pub(crate) mod build;
 mod changes;
+mod conflicts;
 pub(crate) mod contents;
 pub(crate) mod context;
 mod crash;
@@ -17,25 +18,23 @@ mod exec;
 mod freeze;
 pub(crate) mod gc;
 mod include;
+mod land;
 mod list;
 pub(crate) mod maker;
-mod monitor;
 mod mount;
 mod mounts;
-mod persist;
 mod rebase;
-pub(crate) mod relocate;
+mod relocate;
 pub(crate) mod remove;
 mod request;
 mod submodules;
-mod supply;
 mod with;
 
 use crate::commands::record::{Command, Group, Revisions};
 
 use request::{
-    ADOPT, BASE, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LIST, MOUNT, MOVE, REBASE, REMOVE, SYNC, THAW,
-    UNMOUNT,
+    ADOPT, BASE, CONFLICTS, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LAND, LIST, MOUNT, MOVE, REBASE, REMOVE,
+    SYNC, THAW, UNMOUNT,
 };
 
 /// The record of `workspace`.
@@ -71,6 +70,31 @@ const SUBCOMMANDS: &[Command] = &[
         ..SUBCOMMAND
     },
     Command {
+        name: "workspace conflicts",
+        summary: "Show which workspaces would conflict",
+        about: "Lists the pairs of workspaces that touch the same paths since their merge base, by commits or by \
+                uncommitted work, and the paths that Git could not merge. Git merges in memory; no workspace, index, \
+                ref or object changes. The names are those of workspaces, or of other linked worktrees; without \
+                names, all workspaces are compared.\n\n\
+                The exit code is 0 if nothing would conflict, 1 if something would, and 2 if nothing would but some \
+                workspaces were not examined.",
+        syntax: &CONFLICTS,
+        run: conflicts::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace land",
+        summary: "Put the commits of workspaces on a branch",
+        about: "Moves a branch of the repository forward to the commit of a workspace, or merges the commit into it. \
+                Without --onto it is the branch with which the workspace began, which may be new. The objects of a \
+                sealed workspace are checked and copied; its configuration, hooks, attributes and links are not \
+                obeyed. A merge is made in memory. After a conflict, or if the command of --check fails, the branch \
+                stays as it is, the next workspace is tried, and the exit code is 1.",
+        syntax: &LAND,
+        run: land::run,
+        ..SUBCOMMAND
+    },
+    Command {
         name: "workspace exec",
         summary: "Run a command in a workspace",
         syntax: &EXEC,
@@ -95,7 +119,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "workspace unmount",
         summary: "Unmount workspaces, and keep their changes",
         syntax: &UNMOUNT,
-        run: mount::unmount,
+        run: mount::unmount_each,
         ..SUBCOMMAND
     },
     Command {
@@ -135,7 +159,13 @@ const SUBCOMMANDS: &[Command] = &[
     },
     Command {
         name: "workspace gc",
-        summary: "Complete what killed commands left",
+        summary: "Complete what killed commands left, and remove what nobody needs",
+        about: "Completes or removes what killed commands left. With `--landed` it also removes workspaces whose \
+                commits are in the default branch or in the upstream of their branch, then with `--idle` those that \
+                are pushed, or have no commits of their own, and were not used for so long; the longest unused \
+                first. With `--budget` it stops as soon as the rest fits. A workspace with unsaved work, one that \
+                a process uses, and one that is locked or frozen is never removed. Branches stay. `-n` shows the \
+                list.",
         syntax: &GC,
         run: gc::run,
         ..SUBCOMMAND

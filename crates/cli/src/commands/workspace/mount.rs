@@ -1,4 +1,4 @@
-//! `workspace mount` and `workspace unmount`.
+//! `workspace mount` and `workspace unmount`. See [`mount`] and [`unmount`].
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -7,11 +7,12 @@ use engine::workspace::{
     backend::Mounted,
     record::{Activity, Workspace},
 };
+use sapwood::workspace::{mount, unmount};
 use serde_json::{Value, json};
 
 use super::{
     context::{self, Context},
-    mounts, rebase, relocate,
+    mounts,
     request::{MOUNT, Request, UNMOUNT},
 };
 use crate::{
@@ -26,16 +27,15 @@ use crate::{
 /// Runs `mount`. Returns its exit code: 1 if a workspace could not be mounted.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &MOUNT, "mounted", |context, workspace| {
-        let _lock = workspace.lock(&context.repo.trust())?;
-        mounts::mount(run, &context.repo, &relocate::recover(context, &rebase::recover(context, workspace)?)?)
+        mount::mount(&context.worktree_context(), &context.settings, workspace)?;
+        Ok(())
     })
 }
 
 /// Runs `unmount`. Returns its exit code: 1 if a workspace could not be unmounted.
-pub(super) fn unmount(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+pub(super) fn unmount_each(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &UNMOUNT, "unmounted", |context, workspace| {
-        let _lock = workspace.lock(&context.repo.trust())?;
-        mounts::unmount(run, workspace)
+        Ok(unmount::unmount(&context.worktree_context(), workspace)?)
     })
 }
 

@@ -20,6 +20,12 @@ pub(super) struct Request {
     pub(super) no_include: bool,
     pub(super) at: Option<BString>,
     pub(super) volatile: bool,
+    pub(super) sealed: bool,
+    pub(super) objects: Option<BString>,
+    pub(super) hooks: Option<BString>,
+    pub(super) settings: Vec<BString>,
+    pub(super) onto: Option<BString>,
+    pub(super) check: Option<BString>,
     pub(super) recurse_submodules: bool,
     pub(super) exec: bool,
     pub(super) json: bool,
@@ -28,6 +34,10 @@ pub(super) struct Request {
     pub(super) force: bool,
     pub(super) all: bool,
     pub(super) dry_run: bool,
+    pub(super) classes: bool,
+    pub(super) landed: bool,
+    pub(super) idle: Option<BString>,
+    pub(super) budget: Option<BString>,
 }
 
 const JSON: Opt<Set<Request>> =
@@ -98,6 +108,24 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
             "ignore fsync, also with sapwood.workspaceSync=always",
             |request: &mut Request| &mut request.volatile,
         ),
+        Opt::flag(
+            "--sealed",
+            "make it a repository of its own, for a sandbox that sees only its directory",
+            |request: &mut Request| &mut request.sealed,
+        ),
+        Opt::text(
+            "--objects <way>",
+            "how a sealed workspace gets the objects: auto, reflink, link or copy",
+            |request: &mut Request| &mut request.objects,
+        ),
+        Opt::text("--hooks <hooks>", "none, repository or a directory", |request: &mut Request| {
+            &mut request.hooks
+        }),
+        Opt::list(
+            "--config <key=value>",
+            "set this only for the workspace (repeatable)",
+            |request: &mut Request| &mut request.settings,
+        ),
         Opt::text(
             "--at <dir>",
             "let 'exec' and 'enter' show the workspace at this directory, only to their processes",
@@ -115,8 +143,44 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
     grammar: Grammar::MixedWithDashes,
 };
 
-pub(super) const LIST: Table<Set<Request>> =
-    Table { usage: &["sapwood workspace list [--json]"], options: &[JSON], grammar: Grammar::Mixed };
+pub(super) const LIST: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace list [-v] [--json]"],
+    options: &[
+        Opt::flag(
+            "-v, --classes",
+            "also show what each one is: landed, pushed, unsaved, live, idle since when",
+            |request: &mut Request| &mut request.classes,
+        ),
+        JSON,
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const CONFLICTS: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace conflicts [--json] [<workspace>...]"],
+    options: &[JSON],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const LAND: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace land [<options>] (--all | <workspace>...)"],
+    options: &[
+        Opt::text("--onto <branch>", "the branch that gets the commits", |request: &mut Request| {
+            &mut request.onto
+        }),
+        Opt::text(
+            "--check <command>",
+            "land only a result in whose worktree this shell command succeeds",
+            |request: &mut Request| &mut request.check,
+        ),
+        Opt::flag("--all", "land every workspace, in the order of their names", |request: &mut Request| {
+            &mut request.all
+        }),
+        JSON,
+        QUIET,
+    ],
+    grammar: Grammar::Mixed,
+};
 
 pub(super) const EXEC: Table<Set<Request>> = Table {
     usage: &["sapwood workspace exec [--at <dir>] <workspace> [--] <command>..."],
@@ -206,8 +270,26 @@ pub(super) const THAW: Table<Set<Request>> = Table {
 };
 
 pub(super) const GC: Table<Set<Request>> = Table {
-    usage: &["sapwood workspace gc [--all] [-n] [--json]"],
+    usage: &[
+        "sapwood workspace gc [--all] [-n] [--json]",
+        "sapwood workspace gc [--landed] [--idle <time>] [--budget <size>] [-n] [--json]",
+    ],
     options: &[
+        Opt::flag(
+            "--landed",
+            "also remove workspaces whose commits are in the default branch or the upstream",
+            |request: &mut Request| &mut request.landed,
+        ),
+        Opt::text(
+            "--idle <time>",
+            "also remove workspaces that are pushed, or without commits of their own, and idle for so long: 12h, 3d",
+            |request: &mut Request| &mut request.idle,
+        ),
+        Opt::text(
+            "--budget <size>",
+            "remove them only until all workspaces together need no more than this: 20G",
+            |request: &mut Request| &mut request.budget,
+        ),
         Opt::flag(
             "--all",
             "also unmount what belongs to repositories that were deleted; works outside of a repository",

@@ -9,7 +9,6 @@
 //! backend) is left to `submodule update --init --recursive`, which runs at the end.
 
 use std::{
-    ffi::OsStr,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::Stdio,
@@ -17,33 +16,31 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::workspace::{
-    backend::{self, Backend, Busy, Programs, image},
-    base::{Base, Bases, Kind, Monitor, Owner, Wanted},
+    backend::{self, Backend, Busy},
+    base::{Base, Bases, Monitor, Owner, Wanted},
     inner::Inner,
     record::{BaseRef, Workspace},
     union::Union,
 };
 use format::{ObjectId, index::Stage};
 use repo::{
-    Repository,
+    Repository, keys,
     submodule::{Module, Modules},
+};
+use sapwood::{
+    workspace::{
+        build, durable,
+        inner::mount_on,
+        monitor::{Remote, monitor_settings},
+    },
+    worktree::records::open_worktree,
 };
 use sys::{FileType, by_path};
 
-use super::{
-    build,
-    context::{self, Context},
-    durable,
-    monitor::{Remote, monitor_settings},
-    mounts,
-};
+use super::context::{self, Context};
 use crate::{
-    commands::worktree::context::open_worktree,
-    session::{invocation::Invocation, reexec, submodules::connect},
-    term::{
-        console::{self, text},
-        failure::Failure,
-    },
+    session::{reexec, submodules::connect},
+    term::{console::text, failure::Failure, notice::Printer},
 };
 
 /// The facts with which `create` fills the submodules of a new workspace.
@@ -69,14 +66,15 @@ impl Level<'_> {
     /// Returns true if a checkout fills the submodule: it is active, and has no other way of
     /// updates. A submodule that was never initialized counts as inactive here.
     fn is_checked_out(&self, module: &Module) -> Result<bool, Failure> {
-        let key = |key: &str| format!("submodule.{}.{key}", module.name.to_str_lossy());
-        let update = self.repo.config_str(&key("update")).or_else(|| module.update.clone());
+        let name = module.name.to_str_lossy();
+        let update =
+            self.repo.config_str(&keys::submodule::ONE_UPDATE.of(&name)).or_else(|| module.update.clone());
         if update.is_some_and(|update| update != "checkout") {
             return Ok(false);
         }
-        let is_selected = || self.repo.config_all("submodule.active").is_empty();
-        let is_initialized = || self.repo.config_str(&key("url")).is_some();
-        let active = self.repo.config_bool(&key("active"))?;
+        let is_selected = || self.repo.config_all(&keys::submodule::ACTIVE).is_empty();
+        let is_initialized = || self.repo.config_str(&keys::submodule::ONE_URL.of(&name)).is_some();
+        let active = self.repo.config(&keys::submodule::ONE_ACTIVE.of(&name))?;
         Ok(active.unwrap_or_else(|| is_selected() && is_initialized()))
     }
 }
@@ -88,7 +86,7 @@ impl Fill<'_> {
         let dir = &self.workspace.record.dir;
         let is_here = matches!(self.workspace.record.backend, Backend::Image | Backend::Overlay);
         if is_here && let Some(worktree) = repo.linked_worktree(&self.workspace.name) {
-            let repo = open_worktree(run, &worktree)?;
+            let repo = open_worktree(&self.context.repo, &worktree)?;
             let level = Level { repo: &repo, sources: common.join("modules"), prefix: BString::default() };
             self.level(&level)?;
         }
@@ -135,7 +133,7 @@ impl Fill<'_> {
             return Ok(());
         }
         let objects = level.repo.open_git_dir(&source)?;
-        let target = connect::place(level.repo, name)?;
+        let target = connect::place(level.repo, &Printer, name)?;
         let is_used = matches!(by_path::stat(&target), Ok(Some(_)));
         if is_used || !objects.objects().contains(&oid) {
             return Ok(());
@@ -176,23 +174,25 @@ impl Fill<'_> {
         let kind = build::kind_of(self.workspace.record.backend);
         let wanted = Wanted::new(objects, tree, kind, Owner::of_process(), None)?;
         let (run, settings) = (self.context.run, &self.context.settings);
-        let persist = durable::persist_in(&self.bases);
-        build::build_base(run, settings, commit, self.is_visible, persist, |options, messages| {
+        let reports = (run as &dyn sapwood::Events, run.interrupt.flag());
+        let persist = durable::persist_in(&self.bases, run);
+        let progress = Some(self.is_visible);
+        Ok(build::build_base(reports, settings, commit, progress, persist, |options, messages| {
             self.bases.add(&wanted, options, messages)
-        })
+        })?)
     }
 
     /// Mounts a submodule, connects it with its repository, and installs its index.
     fn attach(&self, inner: &Inner, base: Base, target: &Path) -> Result<(), Failure> {
-        let Context { run, repo, settings, .. } = self.context;
+        let Context { settings, .. } = self.context;
         let top = inner.top(self.workspace);
-        mount_on(run, repo, self.workspace, inner, base.clone())?;
+        mount_on(&self.context.worktree_context(), self.workspace, inner, base.clone())?;
         connect::connect(&top, target, settings)?;
         let repo = self.context.repo.open_git_dir(target)?;
         self.note_checkout(&repo, inner.commit)?;
         base.install_index(&repo, target, &top, Monitor::UpperLayer, &settings.fsync)?;
         Union::mounted_at(&top)?.adopt(target, &settings.fsync)?;
-        let edits = monitor_settings(Remote::No)?;
+        let edits = monitor_settings(&context::this_program()?, Remote::No);
         Ok(store::config::edit(&target.join("config"), &edits, &settings.config_locks, &settings.fsync)?)
     }
 }
@@ -278,95 +278,4 @@ fn make_repository(
         write("refs/remotes/origin/HEAD", &head)?;
     }
     write("HEAD", text!(commit.to_string(), "\n").as_slice())
-}
-
-/// Mounts the submodules of a mounted workspace. One whose directory is gone from the worktree is
-/// left out, with a warning; its layers stay.
-pub(super) fn mount(run: &Invocation, repo: &Repository, workspace: &Workspace) -> Result<(), Failure> {
-    for inner in Inner::all(workspace)? {
-        if !inner.has_place(workspace) {
-            console::warning(text!(
-                "'",
-                workspace.name.as_bytes(),
-                "' has no directory '",
-                inner.path,
-                "' any more; the changes in that submodule are in '",
-                inner.dir.as_os_str().as_bytes(),
-                "'"
-            ));
-            continue;
-        }
-        durable::restore_submodule(run, &repo.real_common_dir(), workspace, &inner)?;
-        let bases = Bases::trusted(&inner.base.dir, repo.trust())?;
-        mount_on(run, repo, workspace, &inner, bases.to_mount(&inner.base.name)?)?;
-    }
-    Ok(())
-}
-
-fn mount_on(
-    run: &Invocation,
-    repo: &Repository,
-    workspace: &Workspace,
-    inner: &Inner,
-    base: Base,
-) -> Result<(), Failure> {
-    repo.trust().check_mount_point(&inner.top(workspace))?;
-    let durability = mounts::durability(repo, workspace)?;
-    let holder = mounts::holder(&repo.real_common_dir(), workspace, durability)?;
-    let programs = Programs { holder, search: context::programs(run) };
-    let layers = inner.layers(workspace, base, durability);
-    backend::mount(workspace.record.backend, &layers, &programs)?;
-    durable::harden_in_background(&layers.base, &inner.dir);
-    Ok(())
-}
-
-/// Unmounts the submodules of a workspace, those inside others first.
-pub(super) fn unmount(run: &Invocation, workspace: &Workspace, busy: Busy) -> Result<(), Failure> {
-    for inner in Inner::all(workspace)?.iter().rev() {
-        let site = inner.site(workspace);
-        let unmount = || backend::unmount(workspace.record.backend, &site, busy);
-        mounts::after_maintenance(run, unmount, |error| Some(error))?;
-        if let Ok(base) = Bases::at(&inner.base.dir).get(&inner.base.name)
-            && base.kind == Kind::Image
-        {
-            let _ = image::unmount_if_unused(&base);
-        }
-    }
-    Ok(())
-}
-
-/// Returns true if submodules are mounted inside the workspace.
-pub(super) fn exist(workspace: &Workspace) -> Result<bool, Failure> {
-    Ok(!Inner::all(workspace)?.is_empty())
-}
-
-/// Returns an error if the removal of a workspace would lose objects that only the repository of
-/// one of its submodules has.
-pub(super) fn refuse_own_objects(admin: &Path, workspace: &Workspace) -> Result<(), Failure> {
-    let mut left = vec![admin.join("modules")];
-    while let Some(dir) = left.pop() {
-        let names = by_path::list(&dir).unwrap_or_default();
-        let has = |name: &str| names.iter().any(|(found, _)| found == OsStr::new(name));
-        if !(has("HEAD") && has("objects")) {
-            left.extend(names.iter().map(|(name, _)| dir.join(name)));
-            continue;
-        }
-        left.push(dir.join("modules"));
-        let objects = by_path::list(&dir.join("objects")).unwrap_or_default();
-        let is_own = |name: &OsStr| match name.as_bytes() {
-            b"info" => false,
-            b"pack" => by_path::list(&dir.join("objects/pack")).is_ok_and(|packs| !packs.is_empty()),
-            _ => true,
-        };
-        if objects.iter().any(|(name, _)| is_own(name)) {
-            return Err(Failure::fatal(text!(
-                "the submodule's repository '",
-                dir.as_os_str().as_bytes(),
-                "' has objects that no other repository may have; push them, and use --force to remove '",
-                workspace.name.as_bytes(),
-                "'"
-            )));
-        }
-    }
-    Ok(())
 }

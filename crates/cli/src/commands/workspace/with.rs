@@ -13,12 +13,12 @@ use engine::{
 };
 use format::index::Index;
 use repo::Repository;
+use sapwood::worktree::records::open_worktree;
 use sys::Dir;
 
 use super::{context::Context, include, maker, mounts, request::Request};
 use crate::{
-    commands::worktree::context::open_worktree,
-    session::{apply, settings::Settings, sparse_index},
+    session::{index, settings::Settings, sparse_index},
     term::{console::text, failure::Failure},
 };
 
@@ -57,7 +57,7 @@ pub(super) fn share(
     };
     let root = Dir::open(&top).map_err(Failure::cannot_open(&top))?;
     let index = || -> Result<Index, Failure> {
-        let mut index = apply::load_raw(repo, &Settings::read(context.run, repo)?)?;
+        let mut index = index::load_raw(repo, &Settings::read(repo)?)?;
         sparse_index::expand(repo, &mut index)?;
         Ok(index)
     };
@@ -93,7 +93,7 @@ pub(super) fn share(
 /// Opens the workspace called `name`, whose files must be visible here.
 fn opened(context: &Context<'_>, name: &BStr) -> Result<Repository, Failure> {
     let workspace = context.find(name)?;
-    mounts::mount(context.run, &context.repo, &workspace)?;
+    mounts::mount(&context.worktree_context(), &workspace)?;
     if mounts::state(&workspace)? != Mounted::Here {
         return Err(Failure::Fatal(text!(
             "the files of '",
@@ -105,20 +105,21 @@ fn opened(context: &Context<'_>, name: &BStr) -> Result<Repository, Failure> {
         .repo
         .linked_worktree(&workspace.name)
         .ok_or_else(|| Failure::fatal(text!("'", name, "' has lost its administrative directory")))?;
-    open_worktree(context.run, &worktree)
+    Ok(open_worktree(&context.repo, &worktree)?)
 }
 
 /// Returns a path of `--with`, relative to the worktree's root.
 fn wanted(path: &BStr) -> Result<BString, Failure> {
     let plain = path.trim_end_with(|letter| letter == '/').as_bstr();
     let is_odd = |part: &[u8]| part.is_empty() || part == b"." || part == b".." || part == b".git";
-    match plain.split(|byte| *byte == b'/').any(is_odd) {
-        true => Err(Failure::Fatal(text!(
+    if plain.split(|byte| *byte == b'/').any(is_odd) {
+        Err(Failure::Fatal(text!(
             "'",
             path,
             "' is not a path below the top of the worktree, as --with needs it"
-        ))),
-        false => Ok(plain.to_owned()),
+        )))
+    } else {
+        Ok(plain.to_owned())
     }
 }
 

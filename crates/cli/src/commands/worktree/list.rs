@@ -4,14 +4,13 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::worktree::prune::Expire;
-use repo::{Worktree, WorktreeHead, WorktreeHeadKind};
+use sapwood::worktree::list::{self, Found, WorktreeHeadKind};
 
-use super::context::{Request, WorktreeContext, lock_reason, prune_reason};
+use repo::keys;
+
+use super::context::{Request, WorktreeContext};
 use crate::{
-    session::settings::{
-        expiry::expire_date,
-        refused::{self, Reader},
-    },
+    session::settings::expiry::expire_date,
     term::{
         console::{self, text},
         failure::Failure,
@@ -31,64 +30,42 @@ pub(super) fn run(context: &WorktreeContext<'_>, request: &Request, args: &[BStr
     if nul && !porcelain {
         return Err(Failure::requires("-z", "--porcelain"));
     }
-    refused::check(context.repo, &[Reader::Every, Reader::Refs])?;
-    let mut worktrees = context.repo.worktrees()?;
-    worktrees[1..].sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
-    let high = context.repo.config_bool("core.quotePath")?.unwrap_or(true);
-    let mut shown = Vec::new();
-    for worktree in &worktrees {
-        shown.push(Shown {
-            worktree,
-            head: context.repo.head_of(worktree),
-            locked: lock_reason(worktree)?,
-            prunable: prune_reason(worktree, context.repo.common_dir(), expire),
-        });
-    }
-    match porcelain {
-        true => shown.iter().for_each(|shown| shown.porcelain(nul, high)),
-        false => table(context, &shown, verbose, high)?,
+    let shown = list::examine(context.repo, list::Request { expire })?.worktrees;
+    let high = context.repo.config(&keys::core::QUOTE_PATH)?;
+    if porcelain {
+        shown.iter().for_each(|found| print(found, nul, high))
+    } else {
+        table(context, &shown, verbose, high)?
     }
     Ok(0)
 }
 
-struct Shown<'a> {
-    worktree: &'a Worktree,
-    head: WorktreeHead,
-    locked: Option<BString>,
-    prunable: Option<String>,
-}
-
-impl Shown<'_> {
-    fn porcelain(&self, nul: bool, high: bool) {
-        let mut lines = vec![text!("worktree ", self.worktree.path.as_os_str().as_bytes())];
-        if self.worktree.is_bare {
-            lines.push("bare".into());
-        } else {
-            lines.push(format!("HEAD {}", self.head.oid).into());
-            match &self.head.kind {
-                WorktreeHeadKind::Branch(name) => lines.push(text!("branch ", name)),
-                WorktreeHeadKind::Detached => lines.push("detached".into()),
-                WorktreeHeadKind::Unreadable => {}
-            }
+fn print(found: &Found, nul: bool, high: bool) {
+    let mut lines = vec![text!("worktree ", found.worktree.path.as_os_str().as_bytes())];
+    if found.worktree.is_bare {
+        lines.push("bare".into());
+    } else {
+        lines.push(format!("HEAD {}", found.head.oid).into());
+        match &found.head.kind {
+            WorktreeHeadKind::Branch(name) => lines.push(text!("branch ", name)),
+            WorktreeHeadKind::Detached => lines.push("detached".into()),
+            WorktreeHeadKind::Unreadable => {}
         }
-        match &self.locked {
-            Some(reason) if reason.is_empty() => lines.push("locked".into()),
-            Some(reason) if nul => lines.push(text!("locked ", reason)),
-            Some(reason) => lines.push(text!("locked ", format::quote(reason.as_bstr(), high))),
-            None => {}
-        }
-        lines.extend(self.prunable.as_ref().map(|reason| text!("prunable ", reason)));
-        lines.push(BString::default());
-        for line in lines {
-            match nul {
-                true => console::out_raw(&text!(line, "\0")),
-                false => console::out(line),
-            }
-        }
+    }
+    match &found.locked {
+        Some(reason) if reason.is_empty() => lines.push("locked".into()),
+        Some(reason) if nul => lines.push(text!("locked ", reason)),
+        Some(reason) => lines.push(text!("locked ", format::quote(reason.as_bstr(), high))),
+        None => {}
+    }
+    lines.extend(found.prunable.as_ref().map(|reason| text!("prunable ", reason)));
+    lines.push(BString::default());
+    for line in lines {
+        if nul { console::out_raw(&text!(line, "\0")) } else { console::out(line) }
     }
 }
 
-fn table(context: &WorktreeContext<'_>, all: &[Shown<'_>], verbose: bool, high: bool) -> Result<(), Failure> {
+fn table(context: &WorktreeContext<'_>, all: &[Found], verbose: bool, high: bool) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for shown in all {
         let path = format::quote(BStr::new(shown.worktree.path.as_os_str().as_bytes()), high);

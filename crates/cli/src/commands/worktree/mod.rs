@@ -15,8 +15,8 @@ use bstr::BString;
 
 use crate::{
     commands::{
-        obstacles::no_attributes_in_pathspecs,
-        record::{Command, Group, Revisions},
+        obstacles::NO_ATTRIBUTES_IN_PATHSPECS,
+        record::{Command, Group, LineCheck, Revisions},
         trash,
     },
     session::{claims, invocation::Invocation},
@@ -39,11 +39,13 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
+const WRONG_NUMBER: &str = "a wrong number of arguments";
+
 /// The values that the records of most subcommands share.
 const SUBCOMMAND: Command = Command {
     group: Group::Worktrees,
     settings: obstacles::RECORDS,
-    line: &[no_attributes_in_pathspecs, obstacles::arguments::<1, 1>],
+    line: &[NO_ATTRIBUTES_IN_PATHSPECS, LineCheck::new(WRONG_NUMBER, obstacles::arguments::<1, 1>)],
     checks: &[obstacles::RECORDING],
     ..Command::BASE
 };
@@ -53,10 +55,14 @@ const SUBCOMMANDS: &[Command] = &[
         name: "worktree add",
         summary: "Create a worktree",
         syntax: &ADD,
-        line: &[obstacles::index_entries, no_attributes_in_pathspecs, obstacles::arguments::<1, 2>],
+        line: &[
+            LineCheck::new("a commit that begins with a colon", obstacles::index_entries),
+            NO_ATTRIBUTES_IN_PATHSPECS,
+            LineCheck::new(WRONG_NUMBER, obstacles::arguments::<1, 2>),
+        ],
         revisions: Revisions::AfterFirst,
         settings: obstacles::FILES,
-        checks: &[obstacles::FILLING_CHECKS, &[obstacles::hooks_of_add, obstacles::add]],
+        checks: &[obstacles::FILLING_CHECKS, obstacles::ADDING],
         run: |run, args| perform(run, &ADD, args, add::run, Trash::Emptied),
         ..SUBCOMMAND
     },
@@ -64,8 +70,8 @@ const SUBCOMMANDS: &[Command] = &[
         name: "worktree list",
         summary: "List the worktrees",
         syntax: &LIST,
-        line: &[no_attributes_in_pathspecs, obstacles::arguments::<0, 0>],
-        checks: &[obstacles::RECORDING, &[obstacles::list]],
+        line: &[NO_ATTRIBUTES_IN_PATHSPECS, LineCheck::new(WRONG_NUMBER, obstacles::arguments::<0, 0>)],
+        checks: &[obstacles::RECORDING, &[obstacles::LIST]],
         run: |run, args| perform(run, &LIST, args, list::run, Trash::Left),
         ..SUBCOMMAND
     },
@@ -81,8 +87,8 @@ const SUBCOMMANDS: &[Command] = &[
         name: "worktree move",
         summary: "Move a worktree",
         syntax: &MOVE,
-        line: &[no_attributes_in_pathspecs, obstacles::arguments::<2, 2>],
-        checks: &[obstacles::RECORDING, &[obstacles::relocate]],
+        line: &[NO_ATTRIBUTES_IN_PATHSPECS, LineCheck::new(WRONG_NUMBER, obstacles::arguments::<2, 2>)],
+        checks: &[obstacles::RECORDING, &[obstacles::RELOCATE]],
         run: |run, args| perform(run, &MOVE, args, relocate::run, Trash::Emptied),
         ..SUBCOMMAND
     },
@@ -90,8 +96,8 @@ const SUBCOMMANDS: &[Command] = &[
         name: "worktree prune",
         summary: "Forget worktrees that are gone",
         syntax: &PRUNE,
-        line: &[no_attributes_in_pathspecs, obstacles::arguments::<0, 0>],
-        checks: &[obstacles::RECORDING, &[obstacles::list]],
+        line: &[NO_ATTRIBUTES_IN_PATHSPECS, LineCheck::new(WRONG_NUMBER, obstacles::arguments::<0, 0>)],
+        checks: &[obstacles::RECORDING, &[obstacles::LIST]],
         run: |run, args| perform(run, &PRUNE, args, keep::prune, Trash::Emptied),
         ..SUBCOMMAND
     },
@@ -100,7 +106,7 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Remove a worktree",
         syntax: &REMOVE,
         settings: obstacles::FILES,
-        checks: &[obstacles::FILLING_CHECKS, &[obstacles::remove]],
+        checks: &[obstacles::FILLING_CHECKS, &[obstacles::REMOVE]],
         run: |run, args| perform(run, &REMOVE, args, remove::run, Trash::Emptied),
         ..SUBCOMMAND
     },
@@ -108,7 +114,7 @@ const SUBCOMMANDS: &[Command] = &[
         name: "worktree repair",
         summary: "Repair the links between worktrees and repository",
         syntax: &REPAIR,
-        line: &[no_attributes_in_pathspecs],
+        line: &[NO_ATTRIBUTES_IN_PATHSPECS],
         run: |run, args| perform(run, &REPAIR, args, keep::repair, Trash::Left),
         ..SUBCOMMAND
     },
@@ -142,7 +148,7 @@ fn perform(
     let mut request = Request::default();
     let args = parsed.store(&mut request)?;
     let repo = run.open()?;
-    let context = WorktreeContext { run, repo: &repo, common: repo.real_common_dir(), table };
+    let context = WorktreeContext::new(run, &repo, table);
     if trash == Trash::Emptied {
         claims::recover_locks(&context.common);
     }

@@ -4,16 +4,16 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::names;
 use format::ObjectId;
-use repo::{Repository, Worktree};
+use repo::{Repository, Worktree, keys};
+use sapwood::worktree::records::open_worktree;
 use sys::{FileType, by_path};
 
-use super::{
-    add::basename,
-    context::{meant, open_worktree},
-};
+use super::{add::basename, context::meant};
 use crate::{
     commands::{
-        obstacles::{GENERAL, ambiguous, hooks, index_at, settings, settings_in, some_head_is_a_link},
+        obstacles::{
+            CONFIGURED_HOOKS, GENERAL, RULES, ambiguous, hooks, index_at, settings_in, some_head_is_a_link,
+        },
         reason::Reason,
         record::{Candidate, Check},
         rules::{Setting, When},
@@ -26,25 +26,59 @@ use crate::{
 const PLACES: &[&str] = &["GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"];
 
 /// Settings that affect adding or removing a worktree.
-const FILLING: &[Setting] =
-    &[("core.ignorecase", When::True), ("core.splitindex", When::True), ("hook.*", When::Set)];
+const FILLING: &[Setting] = &[
+    (keys::core::IGNORE_CASE.name(), When::True),
+    (keys::core::SPLIT_INDEX.name(), When::True),
+    (keys::hook::ALL_SETTINGS.name(), When::Set),
+];
 
 /// The settings for [`add`](super::add) and [`remove`](super::remove).
 pub(super) const FILES: &[&[Setting]] = &[GENERAL, FILLING];
 
 /// The settings for subcommands that change or show only the repository's records of its worktrees.
 pub(super) const RECORDS: &[&[Setting]] = &[&[
-    ("color.advice*", When::Set),
-    ("core.fsyncobjectfiles", When::Set),
-    ("core.ignorecase", When::True),
-    ("trace2.*", When::Set),
+    (keys::color::ADVICE_ALL.name(), When::Set),
+    (keys::core::FSYNC_OBJECT_FILES.name(), When::Set),
+    (keys::core::IGNORE_CASE.name(), When::True),
+    (keys::trace2::ALL_SETTINGS.name(), When::Set),
 ]];
 
 /// Checks of the subcommands that change or show only the repository's records of its worktrees.
-pub(super) const RECORDING: &[Check] = &[settings, place];
+pub(super) const RECORDING: &[Check] = &[RULES, PLACE];
 
 /// Checks of the subcommands that write or delete files.
-pub(super) const FILLING_CHECKS: &[Check] = &[settings, hooks::configured, place];
+pub(super) const FILLING_CHECKS: &[Check] = &[RULES, CONFIGURED_HOOKS, PLACE];
+
+const PLACE: Check = Check::new(
+    "`GIT_INDEX_FILE`, `GIT_COMMON_DIR` or `GIT_NAMESPACE`; a HEAD that is a symbolic link",
+    place,
+);
+
+/// Checks of `worktree add`.
+pub(super) const ADDING: &[Check] = &[
+    Check::new("a hook `reference-transaction` or `post-index-change`", hooks_of_add),
+    Check::new(
+        "a commit or branch whose name is ambiguous or wrong; `.` and `..` as the last part of the path; \
+         an unknown value of `--track`",
+        add,
+    ),
+];
+
+/// The dates and paths of `worktree list` and `worktree prune`.
+pub(super) const LIST: Check = Check::new(
+    "a date of `--expire` but `never`, `now` and `<n>.<unit>.ago` (seconds to weeks); a path that is not \
+     ASCII with `core.quotePath=false`",
+    list,
+);
+
+/// The index of the worktree in `worktree move`.
+pub(super) const RELOCATE: Check = Check::new("an index of the worktree that cannot be read", relocate);
+
+/// The worktree in `worktree remove`.
+pub(super) const REMOVE: Check = Check::new(
+    "an index of the worktree that cannot be read; in its own configuration, a hook or setting of this page",
+    remove,
+);
 
 /// Detects a number of arguments outside `MIN..=MAX`.
 pub(super) fn arguments<const MIN: usize, const MAX: usize>(
@@ -72,30 +106,30 @@ fn place(candidate: &Candidate<'_>) -> Vec<Reason> {
 }
 
 /// Detects hooks that Git runs in a child process when it adds a worktree.
-pub(super) fn hooks_of_add(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn hooks_of_add(candidate: &Candidate<'_>) -> Vec<Reason> {
     hooks::present(candidate.repo(), hooks::HOOKS_OF_WORKTREES)
 }
 
 /// Checks the names in `worktree add`.
-pub(super) fn add(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn add(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     examine_add(candidate, survey).err().into_iter().collect()
 }
 
 /// Checks the dates and the paths in `worktree list` and `worktree prune`.
-pub(super) fn list(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn list(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     examine_list(candidate.repo(), survey).err().into_iter().collect()
 }
 
 /// Checks the index of the worktree in `worktree move`.
-pub(super) fn relocate(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn relocate(candidate: &Candidate<'_>) -> Vec<Reason> {
     let found = named(candidate);
     found.map_or_else(Vec::new, |worktree| index_at(&worktree.git_dir.join("index"), candidate.repo()))
 }
 
 /// Checks the worktree in `worktree remove`.
-pub(super) fn remove(candidate: &Candidate<'_>) -> Vec<Reason> {
+fn remove(candidate: &Candidate<'_>) -> Vec<Reason> {
     named(candidate).and_then(|worktree| examine_removal(candidate, &worktree).err()).into_iter().collect()
 }
 
@@ -143,11 +177,12 @@ fn examine_add(candidate: &Candidate<'_>, survey: &Survey) -> Result<(), Reason>
     }
     let kinds = [None, Some("direct"), Some("inherit")];
     let tracks = survey.options.iter().filter(|given| given.name == "--track");
-    match tracks.into_iter().all(|given| {
+    if tracks.into_iter().all(|given| {
         kinds.iter().any(|kind| given.value.as_ref().map(|value| value.as_bstr()) == kind.map(BStr::new))
     }) {
-        true => Ok(()),
-        false => Err(Reason::command_line("an unknown way to track")),
+        Ok(())
+    } else {
+        Err(Reason::command_line("an unknown way to track"))
     }
 }
 
@@ -170,10 +205,11 @@ fn examine_list(repo: &Repository, survey: &Survey) -> Result<(), Reason> {
     }
     // The width of non-ASCII characters is unknown here.
     let wide = |worktree: &Worktree| !worktree.path.as_os_str().is_ascii();
-    let quoted = repo.config_bool("core.quotePath").ok().flatten().unwrap_or(true);
-    match !quoted && repo.worktrees().is_ok_and(|all| all.iter().any(wide)) {
-        true => Err(Reason::repository("a path that is not ASCII, and core.quotePath=false")),
-        false => Ok(()),
+    let quoted = repo.config(&keys::core::QUOTE_PATH).unwrap_or(true);
+    if !quoted && repo.worktrees().is_ok_and(|all| all.iter().any(wide)) {
+        Err(Reason::repository("a path that is not ASCII, and core.quotePath=false"))
+    } else {
+        Ok(())
     }
 }
 
@@ -189,7 +225,7 @@ fn examine_removal(candidate: &Candidate<'_>, worktree: &Worktree) -> Result<(),
     }
     first(index_at(&worktree.git_dir.join("index"), candidate.repo()))?;
     // The worktree may have its own settings. A worktree that cannot be opened is refused later.
-    match open_worktree(candidate.run, worktree) {
+    match open_worktree(candidate.repo(), worktree) {
         Ok(other) => {
             let mut found = settings_in(&other, candidate.command.settings, candidate.command.family());
             found.extend(hooks::configured_in(&other));

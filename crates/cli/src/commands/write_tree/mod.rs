@@ -13,7 +13,7 @@ use crate::{
     },
     session::{
         Session,
-        apply::{Recorded, Start, Transaction},
+        index::{Recorded, Start},
         invocation::Invocation,
         new_commit,
         settings::Settings,
@@ -76,16 +76,16 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?.for_recording();
+    let settings = Settings::read(&repo)?.for_recording();
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let mut transaction = Transaction::start(session, Start::IndexOnly { dry_run: false })?;
+    let mut transaction = session.start(Start::IndexOnly { dry_run: false })?;
     let index = &mut transaction.index;
     if request.ignores_cache {
         index.cache_tree = None;
     }
     let before = index.cache_tree.clone();
     let missing = if request.missing_ok { Missing::Allowed } else { Missing::Refused };
-    let objects = store::objects::Transaction::new(settings.objects(&repo));
+    let objects = store::objects::ObjectTransaction::new(settings.objects(&repo));
     let trees = add::write_tree(index, &repo, &objects, missing).map_err(|error| {
         new_commit::report_tree_error(&error);
         Failure::fatal("git-write-tree: error building trees")
@@ -98,7 +98,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let is_new = index.cache_tree != before;
     objects.publish()?;
-    if is_new && let Err(Failure::Signal(signal)) = transaction.finish(Recorded::Yes) {
+    if is_new && let Err(Failure::Signal(signal)) = transaction.finish(Recorded::Yes).map_err(Failure::from) {
         return Err(Failure::Signal(signal));
     }
     console::out(named.to_string());

@@ -62,10 +62,7 @@ pub(super) fn names<'a>(of: impl Iterator<Item = &'a CommandReport>) -> Vec<&'st
     for command in COMMANDS.iter().filter(|command| command.is_gits()) {
         let members = command.leaves().iter().map(|leaf| leaf.name);
         let present: Vec<&'static str> = members.filter(|name| among.contains(name)).collect();
-        match present.len() == command.leaves().len() {
-            true => names.push(command.name),
-            false => names.extend(present),
-        }
+        if present.len() == command.leaves().len() { names.push(command.name) } else { names.extend(present) }
     }
     names
 }

@@ -135,10 +135,7 @@ fn lock(lock: &LockFile) -> Finding {
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%,".contains(&byte);
-    match path.bytes().all(is_plain) {
-        true => path,
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
+    if path.bytes().all(is_plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 fn damages(objects: &ObjectFacts) -> Vec<Finding> {

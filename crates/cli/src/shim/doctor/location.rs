@@ -28,9 +28,10 @@ impl Location {
             },
             Err(failure) => {
                 let message = failure_message(failure);
-                match message.starts_with("not a git repository (or any") {
-                    true => Location::None,
-                    false => Location::Broken(message),
+                if message.starts_with("not a git repository (or any") {
+                    Location::None
+                } else {
+                    Location::Broken(message)
                 }
             }
         }
@@ -41,7 +42,9 @@ impl Location {
 pub(super) fn failure_message(failure: &Failure) -> String {
     match failure {
         Failure::Fatal(message) | Failure::Error(message, _) => message.to_str_lossy().into_owned(),
-        Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure_message(failure),
+        Failure::Advised(failure, _) | Failure::Hinted(failure, _) | Failure::Preceded(_, failure) => {
+            failure_message(failure)
+        }
         _ => "it cannot be opened".to_owned(),
     }
 }

@@ -81,12 +81,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut findings: Vec<Finding> = findings::of_location(&location).into_iter().collect();
     findings.extend(facts.iter().flat_map(|facts| findings::find(facts, &programs)));
     let report = Report { programs, location, commands, facts, findings };
-    match request.json {
-        true => console::out(json::document(&report)),
-        false => {
-            let style = print::Style::find(run, opened.as_ref().ok());
-            print::lines(&report, &style, request.verbose).iter().for_each(console::out);
-        }
+    if request.json {
+        console::out(json::document(&report))
+    } else {
+        let style = print::Style::find(run, opened.as_ref().ok());
+        print::lines(&report, &style, request.verbose).iter().for_each(console::out);
     }
     Ok(report.code())
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use repo::Repository;
+use repo::{Repository, keys};
 
 use super::{
     commands::{self, CommandReport},
@@ -53,7 +53,7 @@ pub(super) struct Style {
 
 impl Style {
     pub(super) fn find(run: &Invocation, repo: Option<&Repository>) -> Style {
-        let asked = repo.map(|repo| output::wants_color(run, repo, "color.ui"));
+        let asked = repo.map(|repo| output::wants_color(run, repo, keys::color::UI));
         let colours = asked.unwrap_or_else(|| Ok(output::is_colour_terminal(run)));
         let refused = run.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
         let home = run.variable("HOME").filter(|home| home.starts_with(b"/"));
@@ -70,9 +70,10 @@ pub(super) fn lines(report: &Report, style: &Style, verbose: bool) -> Vec<String
     let mut page = Page { style, lines: Vec::new() };
     page.programs(&report.programs);
     page.location(&report.location);
-    match verbose {
-        true => report.commands.iter().for_each(|command| page.command(command)),
-        false => page.commands(&report.commands),
+    if verbose {
+        report.commands.iter().for_each(|command| page.command(command))
+    } else {
+        page.commands(&report.commands)
     }
     if let Some(facts) = &report.facts {
         page.facts(facts);
@@ -88,10 +89,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn paint(&self, code: &str, text: &str) -> String {
-        match self.style.colours {
-            true => format!("\x1b[{code}m{text}\x1b[m"),
-            false => text.to_owned(),
-        }
+        if self.style.colours { format!("\x1b[{code}m{text}\x1b[m") } else { text.to_owned() }
     }
 
     fn heading(&mut self, code: &str, text: &str) {

@@ -315,6 +315,16 @@ impl Spec {
         }
     }
 
+    /// Returns the native forms with the value, as docs/commands.md lists them.
+    pub(crate) fn native_head(&self) -> Option<String> {
+        match (self.native, self.long()) {
+            (Native::Neither, _) => None,
+            (Native::Off, Some(long)) => Some(format!("--no-{long}")),
+            (Native::On, Some(_)) if self.negatable => Some(self.head().replace("[no-]", "")),
+            _ => Some(self.head()),
+        }
+    }
+
     /// Returns the option with its `--no-` form and its value, as `-h` and the manual show it.
     pub(crate) fn head(&self) -> String {
         let mut head = String::new();

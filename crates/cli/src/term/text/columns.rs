@@ -105,12 +105,11 @@ impl Columns {
                     out.extend_from_slice(indent);
                 }
                 out.extend_from_slice(item);
-                match is_last {
-                    true => out.extend_from_slice(end),
-                    false => {
-                        let column = widths.as_ref().map_or(widest, |widths| widths[column] + PADDING);
-                        out.resize(out.len() + column - item.len(), b' ');
-                    }
+                if is_last {
+                    out.extend_from_slice(end)
+                } else {
+                    let column = widths.as_ref().map_or(widest, |widths| widths[column] + PADDING);
+                    out.resize(out.len() + column - item.len(), b' ');
                 }
             }
         }

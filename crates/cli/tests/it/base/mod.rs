@@ -173,9 +173,10 @@ pub(super) fn files_below(dir: &Path) -> Vec<PathBuf> {
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten() {
             let entry = entry.expect("an entry");
-            match entry.file_type().expect("a type").is_dir() {
-                true => dirs.push(entry.path()),
-                false => found.push(entry.path()),
+            if entry.file_type().expect("a type").is_dir() {
+                dirs.push(entry.path())
+            } else {
+                found.push(entry.path())
             }
         }
     }

@@ -10,11 +10,12 @@ use std::{
 
 use testkit::{
     Disk, Repo, Run, Sandbox,
+    crash::{Crash, CrashPoints},
     servers::{Daemon, Fault, Line, Nginx, Proxy},
 };
 
 use super::{add, seen};
-use crate::{SAPWOOD, clone::tree, full, killed::kill_after, random::Random};
+use crate::{SAPWOOD, clone::tree, full, killed::sapwood, random::Random};
 
 /// A repository behind a proxy, and the command that clones it.
 struct Scene<'a> {
@@ -131,16 +132,19 @@ fn checked_clones_resume_after_a_cut() {
 }
 
 /// Clones are cut by the network and killed in turn.
-fn resume_after_cuts(more: &[&str], rounds: u32) {
+fn resume_after_cuts(more: &[&str], rounds: usize) {
     let sandbox = Sandbox::new();
-    // The line is slow enough to kill the clone during the transfer.
+    // The line is slow enough to cut the clone during the transfer.
     let scene = Scene::new(&sandbox, Some(2_000_000));
     let (root, copy) = (sandbox.repo(""), scene.copy());
     let whole = scene.finish(ALWAYS, more, "undisturbed");
-    let took = whole as f64 / 2e6;
     let expected = (seen(&copy), files(&copy));
+    scene.clear();
+    let clone = sapwood(&root, &scene.args(ALWAYS, more));
+    // The first change and the last one are those of a clone that has nothing, and everything.
+    let points = CrashPoints::of(&clone).sample(rounds + 2);
     let mut random = Random::new(4);
-    let mut kept = 0;
+    let (mut kept, mut killed) = (0, 0);
     for round in 0..2 * rounds {
         scene.clear();
         let before = scene.proxy.delivered();
@@ -149,11 +153,11 @@ fn resume_after_cuts(more: &[&str], rounds: u32) {
             scene.cut(ALWAYS, more, (whole, part));
             format!("{more:?}, round {round}, cut at {part} of {whole} bytes")
         } else {
-            let delay = Duration::from_secs_f64(took * part);
-            kill_after(&root, &scene.args(ALWAYS, more), delay);
-            format!("{more:?}, round {round}, killed after {delay:?}")
+            let crash = Crash::before(points[1 + round / 2], &clone);
+            killed += usize::from(crash.happened());
+            format!("{more:?}, round {round}, {crash}")
         };
-        kept += u32::from(copy.exists(".git/sapwood-clone"));
+        kept += usize::from(copy.exists(".git/sapwood-clone"));
         if !copy.exists(".git") || copy.exists(".git/sapwood-clone") {
             scene.finish(ALWAYS, more, &context);
         }
@@ -162,7 +166,9 @@ fn resume_after_cuts(more: &[&str], rounds: u32) {
         copy.git(&["fsck", "--strict"]);
         assert!((seen(&copy), files(&copy)) == expected, "{context}: {:?}", files(&copy));
     }
+    println!("{killed} of {rounds} clones were killed");
     assert!(kept >= rounds, "only {kept} clones were cut");
+    assert!(killed > 0, "each kill came after the end");
 }
 
 /// The flawed file may come before the cut or after it, and with or without the tree that names it.

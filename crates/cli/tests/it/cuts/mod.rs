@@ -1,6 +1,6 @@
-//! Clones and fetches that are interrupted: by the network at any byte, and by SIGKILL at any time.
-//! The repository stays usable, the same command completes the work, and the result equals that of
-//! an undisturbed run.
+//! Clones and fetches that are interrupted: by the network at any byte, and by SIGKILL before any
+//! change on disk. The repository stays usable, the same command completes the work, and the result
+//! equals that of an undisturbed run.
 
 mod clones;
 
@@ -8,15 +8,11 @@ use std::{path::Path, time::Duration};
 
 use testkit::{
     Repo, Sandbox,
+    crash::{Crash, CrashPoints},
     servers::{Daemon, Fault, Line, Proxy},
 };
 
-use crate::{SAPWOOD, full, killed::kill_after, random::Random};
-
-/// The number of times at which a run is killed.
-fn moments() -> u64 {
-    if full() { 50 } else { 6 }
-}
+use crate::{SAPWOOD, full, killed::sapwood, random::Random};
 
 /// Creates a source of some hundred kilobytes of incompressible content.
 fn source(sandbox: &Sandbox) -> Repo<'_> {
@@ -62,7 +58,12 @@ fn fetches_finish_after_a_cut() {
     root.git(&["clone", "-q", &url, "copy"]);
     let copy = sandbox.repo("copy");
     let mut random = Random::new(5);
-    for round in 0..moments() {
+    add(&source, 99, &mut random);
+    let fetch = sapwood(&copy, &["fetch", "-q"]);
+    let points = CrashPoints::of(&fetch);
+    let mut killed = 0;
+    let numbers = points.sample(if full() { 50 } else { 6 });
+    for (round, number) in (0..).zip(&numbers) {
         add(&source, 100 + 2 * round, &mut random);
         let before = copy.git(&["for-each-ref"]).stdout;
         let after = random.next() % 64_000;
@@ -75,13 +76,16 @@ fn fetches_finish_after_a_cut() {
         succeeds(&copy, &context, &["fetch", "-q"]);
 
         add(&source, 101 + 2 * round, &mut random);
-        let delay = Duration::from_micros(random.next() % 80_000);
-        let context = format!("round {round}, killed after {delay:?}");
-        kill_after(&copy, &["fetch", "-q"], delay);
+        let crash = Crash::before(*number, &fetch);
+        killed += usize::from(crash.happened());
+        let context = format!("round {round}, {crash}");
         copy.git(&["fsck"]);
         succeeds(&copy, &context, &["fetch", "-q"]);
         let tips = [copy.git(&["rev-parse", "origin/main"]), source.git(&["rev-parse", "HEAD"])];
         assert_eq!(tips[0].stdout, tips[1].stdout, "{context}");
         copy.git(&["fsck", "--full"]);
     }
+    println!("{killed} of {} fetches were killed, at {numbers:?} of {}", numbers.len(), points.count());
+    // The number of changes depends on the number of pieces in which the pack comes.
+    assert!(2 * killed > numbers.len(), "{killed} fetches were killed at {numbers:?}");
 }

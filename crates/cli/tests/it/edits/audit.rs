@@ -91,9 +91,10 @@ impl<'a> Audit<'a> {
         }
         let mut wrong = self.misled();
         wrong.retain(|path| !happened.iter().any(|name| are_related(name, path)));
-        match wrong.is_empty() {
-            true => Ok(()),
-            false => Err(format!("what sapwood wrote misleads Git about {wrong:?}")),
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("what sapwood wrote misleads Git about {wrong:?}"))
         }
     }
 

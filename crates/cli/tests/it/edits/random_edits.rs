@@ -602,9 +602,10 @@ impl<'a> RandomEdits<'a> {
             Program::Git => self.wrote(Writer::Git),
             Program::Sapwood => self.wrote(Writer::Sapwood),
         }
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(io::Error::other(output.stderr.escape_ascii().to_string())),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(io::Error::other(output.stderr.escape_ascii().to_string()))
         }
     }
 

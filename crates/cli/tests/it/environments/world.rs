@@ -141,8 +141,8 @@ pub(crate) fn differences(theirs: &(Run, Snapshot), ours: &(Run, Snapshot)) -> V
     found
 }
 
-/// Leaves out the parts of the repository that `clean` keeps, and Git deletes (SHORTCOMINGS.md),
-/// with the messages about them.
+/// Leaves out the parts of the repository that `clean` keeps and Git deletes, with the messages
+/// about them (docs/differences.md).
 pub(crate) fn leave_out_kept(theirs: &mut (Run, Snapshot), ours: &mut (Run, Snapshot)) {
     let kept_by = |line: &[u8]| -> Option<BString> {
         let (path, why) = line.strip_prefix(b"warning: failed to remove ")?.split_once_str(": ")?;
@@ -190,7 +190,7 @@ pub(crate) fn leave_out_kept(theirs: &mut (Run, Snapshot), ours: &mut (Run, Snap
     ours.1.retain(|place, _| !(is_kept(place) || is_above(place) && !theirs.1.contains_key(place)));
 }
 
-/// Messages of Git, and the messages that sapwood may print instead: SHORTCOMINGS.md has the
+/// Messages of Git, and the messages that sapwood may print instead: docs/differences.md has the
 /// reasons.
 const OTHER_WORDS: &[(&str, &str)] = &[
     ("fatal: not a git repository: (null)", "fatal: not a git repository: "),

@@ -1,5 +1,6 @@
 //! The unchanged files in `examples/`, executed.
 
+mod agents;
 mod fixture;
 mod kubernetes;
 mod runners;

@@ -363,10 +363,9 @@ fn said(ran: &RunResult, stage: &Stage<'_>) -> (i32, String) {
     let disk = stage.mount.path().display().to_string();
     let text = ran.stderr.to_string().replace(&disk, "DISK");
     let is_temporary = |word: &str| word.contains("tmp_");
-    let words = text.split_inclusive(char::is_whitespace).map(|word| match is_temporary(word) {
-        true => "TEMPORARY ",
-        false => word,
-    });
+    let words = text
+        .split_inclusive(char::is_whitespace)
+        .map(|word| if is_temporary(word) { "TEMPORARY " } else { word });
     (ran.code, words.collect())
 }
 

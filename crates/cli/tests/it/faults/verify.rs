@@ -213,10 +213,8 @@ fn differs(world: &World, path: &BString, entry: &BString, node: Option<&Node>) 
     match (words[0], node) {
         ("120000", Some(Node::Link(target))) => target != blob,
         ("100644" | "100755", Some(Node::File { executable, content })) => {
-            let content = match path.ends_with(b".crlf") {
-                true => content.replace("\r\n", "\n").into(),
-                false => content.clone(),
-            };
+            let content =
+                if path.ends_with(b".crlf") { content.replace("\r\n", "\n").into() } else { content.clone() };
             content != *blob || *executable != (words[0] == "100755")
         }
         _ => true,

@@ -173,10 +173,13 @@ fn attempt(world: &World, trial: &Trial<'_>, program: &Path) -> Run {
         Question::Haves if contains(request, "command=fetch") => {
             reply(packets(&["acknowledgments\n", "NAK\n"]))
         }
-        Question::Haves => match contains(request, "have ") {
-            true => reply(packet("NAK\n")),
-            false => Reply::default(),
-        },
+        Question::Haves => {
+            if contains(request, "have ") {
+                reply(packet("NAK\n"))
+            } else {
+                Reply::default()
+            }
+        }
         Question::Other => Reply { then: Then::HangUp, ..Reply::default() },
     });
     let sandbox = Sandbox::new();

@@ -67,9 +67,8 @@ fn lists_entries_of_submodules() {
     ] {
         let args = [&recurse[..], args].concat();
         let same = |dir: &str| {
-            let run = |args: &[&str], ours: bool| match ours {
-                true => shim.run(&oracle.git(), args),
-                false => oracle.git().try_git(args),
+            let run = |args: &[&str], ours: bool| {
+                if ours { shim.run(&oracle.git(), args) } else { oracle.git().try_git(args) }
             };
             let args = [&["-C", dir], &args[..]].concat();
             assert_eq!(run(&args, true), run(&args, false), "{args:?}");

@@ -35,6 +35,36 @@ fn standard_input_is_left_to_who_reads_it() {
     assert_eq!(fed("git reset -q --hard; git switch -q topic; cat", "left\n"), b"left\n");
 }
 
+/// A message that was read from a pipe cannot be read again, so the command is not handed over when
+/// it meets a tree that only Git can read.
+#[test]
+fn consumed_input_is_not_handed_over() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    let fed = |script: &str| {
+        let path = format!("{}:{}", shim.path("bin").display(), oracle_path(&repo));
+        let mut command = repo.command("bash".as_ref());
+        finished(command.args(["-c", script]).env("PATH", path))
+    };
+    let twice = "blob=$(git hash-object -w a)
+        entry() { printf '100644 a\\0'; printf %s $blob | sed 's/../\\\\x&/g' | xargs -0 printf; }
+        tree=$({ entry; entry; } | git hash-object -t tree -w --stdin --literally)
+        git update-ref HEAD $(git commit-tree -m twice $tree)";
+    assert_eq!(fed(twice).code, 0);
+    repo.write("new", "new\n");
+    repo.git(&["add", "new"]);
+    let head = repo.git(&["rev-parse", "HEAD"]).stdout;
+    for script in ["echo message | git commit -F -", "git commit -F <(echo message)"] {
+        let run = fed(script);
+        assert_eq!(run.code, 128, "{script}: {}", run.stderr);
+        assert!(run.stderr.contains_str("are not supported yet"), "{script}: {}", run.stderr);
+        assert_eq!(repo.git(&["rev-parse", "HEAD"]).stdout, head, "{script}");
+    }
+    assert_eq!(fed("git commit -q -m message").code, 0);
+    assert_eq!(repo.git(&["log", "-1", "--format=%s"]).stdout, "message\n");
+}
+
 /// The handover is an `exec`: the process stays, so signals, terminal and exit code are Git's own.
 #[test]
 fn handing_over_is_becoming() {

@@ -114,3 +114,50 @@ fn a_search_in_a_workspace_finds_no_state() {
         assert_eq!(inside(watched), "0\n", "{backend}");
     }
 }
+
+/// The user's directories may have the name under which a session shows the common directory, and a
+/// file beside them that of the session's file.
+#[test]
+fn a_directory_of_the_user_may_have_the_name_of_a_session() {
+    for backend in ["overlay", "overlay-user"] {
+        let place = Place::new();
+        let repo = place.sandbox.repo("sapwood-common/repo");
+        place.sandbox.repo("").write("hidden", "/nowhere");
+        let top = repo.path.to_str().expect("a plain name");
+        place.repo().git(&["clone", "-q", ".", top]);
+        repo.write("sapwood-common/file", "tracked\n");
+        repo.write("hidden", "/nowhere");
+        repo.commit("three");
+        let workspace = |args: &[&str]| {
+            let run = repo.run(crate::SAPWOOD.as_ref(), &[&["workspace"], args].concat());
+            assert_eq!(run.code, 0, "{backend}, {args:?}: {run:?}");
+            run.stdout.to_string()
+        };
+        workspace(&["create", "-q", "one", "-b", "topic", "--backend", backend]);
+        let script = format!(
+            "cat sapwood-common/file; echo more >>sapwood-common/file; git status --porcelain 2>&1
+            {} status --porcelain 2>&1; git commit -qam more; git status --porcelain 2>&1",
+            crate::SAPWOOD
+        );
+        let changed = " M sapwood-common/file\n";
+        let mut shown = "tracked\n".to_owned();
+        for at in [&[][..], &["--at", top]] {
+            let said = workspace(&[&["exec"], at, &["one", "--", "sh", "-ec", &script]].concat());
+            assert_eq!(said, [&shown, changed, changed].concat(), "{backend}, {at:?}");
+            shown.push_str("more\n");
+            let mut enter = repo.command(crate::SAPWOOD.as_ref());
+            enter.args(["workspace", "enter"]).args(at).arg("one").env("SHELL", "/bin/sh");
+            let input = repo.join("../script");
+            fs::write(&input, &script).expect("written");
+            let output = enter.stdin(fs::File::open(&input).expect("opened")).output().expect("it runs");
+            assert!(output.status.success(), "{backend}, {at:?}: {output:?}");
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert_eq!(said, [&shown, changed, changed].concat(), "{backend}, {at:?}");
+            shown.push_str("more\n");
+        }
+        // These commands are refused inside a session.
+        workspace(&["rebase", "-q", "-d", "one", "HEAD"]);
+        workspace(&["unmount", "-q", "one"]);
+        workspace(&["remove", "--force", "one"]);
+    }
+}

@@ -321,6 +321,11 @@ fn a_command_runs_in_a_workspace_that_goes_away_with_it() {
     assert_eq!(run.code, 0);
     assert!(run.stderr.to_string().contains("The workspace 'kept' stays"), "{}", run.stderr);
     place.done(&["remove", "-f", "kept"]);
+    let move_it = format!("{SAPWOOD} workspace move moving ../moved");
+    let run = place.run(&["create", "--exec", "moving", "--backend", "copy", "--", "sh", "-c", &move_it]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(!place.sandbox.path().join("moved").exists(), "{}", run.stderr);
+    assert_eq!(leftovers(&place), Vec::<PathBuf>::new());
 }
 
 #[test]

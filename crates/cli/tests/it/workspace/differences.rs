@@ -1,12 +1,18 @@
 //! Bases that hold only the differences from another base, beside ordinary worktrees.
 
-use std::{fs, path::Path, process::Stdio};
+use std::{fs, path::Path};
 
 use serde_json::Value;
-use testkit::Repo;
+use testkit::{
+    Repo,
+    crash::{Crash, CrashPoints},
+};
 
 use super::create::Place;
-use crate::{SAPWOOD, full};
+use crate::{
+    SAPWOOD, full,
+    killed::{ALL, Most, at_crash_points, sapwood},
+};
 
 /// The backends that show one base over another.
 const BACKENDS: [&str; 3] = ["image", "overlay", "overlay-user"];
@@ -302,29 +308,35 @@ fn calls(count: usize) -> usize {
 #[test]
 fn the_work_for_a_difference_depends_on_the_changes() {
     let (few, many) = (calls(300), calls(3000));
-    // A large pack or index takes a few more reads.
-    assert!(many < few + 100, "{few} calls with 300 files, {many} with 3,000");
+    // One call for each file would be 2,700 more. A large pack or index takes a few more reads, and
+    // on a busy machine the base below may still be on its way to the disk.
+    assert!(many < few + 1000, "{few} calls with 300 files, {many} with 3,000");
 }
 
-/// Kills a creation before each step that others could see. Nothing but a whole difference, or
-/// none, is left.
+/// Kills a creation before changes on disk. Nothing but a whole difference, or none, is left.
 #[test]
 fn a_killed_creation_leaves_a_whole_difference_or_none() {
     for backend in if full() { &BACKENDS[..] } else { &BACKENDS[..1] } {
-        for nth in (1..).step_by(if full() { 1 } else { 4 }) {
+        let begin = || {
             let place = place();
             place.done(&["create", "-q", "--detach", "one", "old", "--backend", backend]);
-            let calls = "rename,renameat,renameat2,symlink,symlinkat,fsync,fdatasync,syncfs,move_mount";
-            let inject = format!("inject={calls}:signal=KILL:when={nth}");
-            let mut command = place.repo().command("strace".as_ref());
-            command.args(["-f", "-o", "/dev/null", "-e", &inject, SAPWOOD, "workspace"]);
-            command.args(["create", "-q", "--detach", "two", "new", "--backend", backend]);
-            let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-            let is_done = status.expect("strace is installed").success();
+            place
+        };
+        let create = |place: &Place| {
+            sapwood(
+                &place.repo(),
+                &["workspace", "create", "-q", "--detach", "two", "new", "--backend", backend],
+            )
+        };
+        let points = CrashPoints::of(&create(&begin()));
+        at_crash_points(&points, &Most(10, ALL), |number| {
+            let place = begin();
+            let crash = Crash::before(number, &create(&place));
+            let context = format!("{backend}, {crash}");
             place.reboot();
             place.done(&["gc", "-q"]);
             place.done(&["mount", "-q", "--all"]);
-            assert_eq!(place.run(&["base", "verify"]).code, 0, "{backend}, call {nth}");
+            assert_eq!(place.run(&["base", "verify"]).code, 0, "{context}");
             if place.workspace("two").exists(".git") {
                 place.done(&["remove", "two"]);
             }
@@ -334,12 +346,9 @@ fn a_killed_creation_leaves_a_whole_difference_or_none() {
             drop(pair);
             let staged = fs::read_dir(place.bases()).expect("a directory").flatten();
             let staged = staged.filter(|entry| entry.file_name().to_string_lossy().starts_with(".new-"));
-            assert_eq!(staged.count(), 0, "{backend}, call {nth}");
-            if is_done {
-                assert!(nth > 4, "{backend}");
-                break;
-            }
-        }
+            assert_eq!(staged.count(), 0, "{context}");
+            crash.happened()
+        });
     }
 }
 

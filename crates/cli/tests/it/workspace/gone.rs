@@ -150,9 +150,10 @@ fn gc_unmounts_what_belongs_to_a_deleted_repository() {
                 };
                 let uppers = root.join("uppers").to_str().expect("plain").to_owned();
                 let create = ["create", "-q", "one", "--detach", "--backend", backend];
-                match upper {
-                    true => at(&[&create[..], &["--upper-dir", &uppers]].concat()),
-                    false => at(&create),
+                if upper {
+                    at(&[&create[..], &["--upper-dir", &uppers]].concat())
+                } else {
+                    at(&create)
                 }
                 at(&["exec", "one", "--", "sh", "-c", "echo mine >kept"]);
             }

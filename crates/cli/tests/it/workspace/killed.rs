@@ -1,22 +1,25 @@
-//! Commands that are killed at random times, followed by a reboot: all mounts are lost. `gc` and
-//! `mount --all` restore every byte of every upper layer, and leave nothing else.
+//! Commands that are killed before a change on disk or a mount, followed by a reboot: all mounts
+//! are lost. `gc` and `mount --all` restore every byte of every upper layer, and leave nothing
+//! else.
 
 use std::{
     collections::BTreeMap,
     fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    process::Stdio,
-    time::{Duration, Instant},
+    process::Command,
 };
 
-use testkit::{Repo, disk::mounts_below};
+use testkit::{
+    Repo,
+    crash::{Crash, CrashPoints},
+    disk::mounts_below,
+};
 
 use super::create::Place;
 use crate::{
-    SAPWOOD, full,
-    killed::{another, kill_child_after, moment},
-    random::Random,
+    full,
+    killed::{ALL, Most, at_crash_points, sapwood},
 };
 
 /// The backends whose workspaces are killed. This process cannot examine a workspace in its own
@@ -41,11 +44,9 @@ fn place() -> Place {
     place
 }
 
-/// Runs `sapwood workspace` and kills it after `delay`. Returns true if it was still running.
-fn kill_after(place: &Place, args: &[&str], delay: Duration) -> bool {
-    let mut command = place.repo().command(Path::new(SAPWOOD));
-    command.arg("workspace").args(args).stdout(Stdio::null()).stderr(Stdio::null());
-    kill_child_after(command.spawn().expect("the program starts"), delay)
+/// `sapwood workspace` as a command to be killed.
+fn command(place: &Place, args: &[&str]) -> Command {
+    sapwood(&place.repo(), &[&["workspace"], args].concat())
 }
 
 /// Makes the user's changes: edits, untracked and ignored files, a deletion, a renamed directory.
@@ -148,45 +149,29 @@ fn a_command_killed_with_any_lock_leaves_none_after_gc() {
         &["move", "-q", "one", "moved"],
         &["remove", "--force", "one"],
     ];
+    let begin = || {
+        let place = place();
+        place.done(&["create", "-q", "one", "--detach", "--backend", "overlay", "four~1"]);
+        place.workspace("one").write("file", "edited\n");
+        place
+    };
     for args in &commands[..if full() { commands.len() } else { 2 }] {
         let mut held = 0;
-        for nth in 1.. {
-            let place = place();
-            place.done(&["create", "-q", "one", "--detach", "--backend", "overlay", "four~1"]);
-            place.workspace("one").write("file", "edited\n");
-            let inject = format!("inject=rename,renameat,renameat2:signal=KILL:when={nth}");
-            let mut command = place.repo().command(Path::new("strace"));
-            command.args(["-f", "--seccomp-bpf", "-o", "/dev/null", "-e", &inject, SAPWOOD, "workspace"]);
-            let status = command.args(*args).stdout(Stdio::null()).stderr(Stdio::null()).status();
-            let is_done = status.expect("strace is installed").success();
+        let points = CrashPoints::of(&command(&begin(), args)).only("rename");
+        at_crash_points(&points, &Most(ALL, ALL), |number| {
+            let place = begin();
+            let crash = Crash::before(number, &command(&place, args));
             held += locks(&place).len();
-            let context = format!("{args:?}, before rename {nth}");
+            let context = format!("{args:?}, {crash}");
             // The lock of another program stays.
             place.repo().write(".git/index.lock", "");
             reboot_and_recover(&place, &context);
             place.repo().remove(".git/index.lock");
             place.repo().git(&["config", "a.b", "c"]);
-            if is_done {
-                assert!(nth > 2, "{context}");
-                break;
-            }
-        }
+            crash.happened()
+        });
         assert!(held > 0 || args[0] == "remove", "{args:?}: no lock was held at any rename");
     }
-}
-
-/// Returns the time that a command takes when it is not killed.
-fn timed(place: &Place, args: &[&str]) -> Duration {
-    let begin = Instant::now();
-    place.done(args);
-    begin.elapsed()
-}
-
-/// Prints the number of killed runs. Without any, the test proves nothing; only the full run, on a
-/// quiet machine, treats that as a failure.
-fn tell(backend: &str, interrupted: usize, what: &str) {
-    println!("{backend}: {interrupted} {what} were killed while running");
-    assert!(interrupted > 0 || !full(), "no run was killed in time: the test shows nothing");
 }
 
 #[test]
@@ -196,96 +181,101 @@ fn a_killed_creation_leaves_a_whole_workspace_or_none() {
         let args = ["create", "-q", "one", "--detach", "--backend", backend, "four"];
         place.done(&args);
         place.done(&["remove", "--force", "one"]);
-        let whole = timed(&place, &args);
-        let (mut random, mut interrupted) = (Random::new(3), 0);
+        let create = command(&place, &args);
+        let points = CrashPoints::of(&create);
         place.done(&["remove", "--force", "one"]);
-        let mut round = 0;
-        while another(round, interrupted, (6, 50)) {
-            round += 1;
-            interrupted += usize::from(kill_after(&place, &args, moment(&mut random, whole + whole / 10)));
-            let context = format!("{backend}, round {round}");
+        let (mut whole, mut none) = (0, 0);
+        at_crash_points(&points, &Most(8, ALL), |number| {
+            let crash = Crash::before(number, &create);
+            let context = format!("{backend}, {crash}");
             reboot_and_recover(&place, &context);
-            match traces(&place).is_empty() {
-                true => assert!(mounts_below(&place.workspace("one").path).is_empty(), "{context}"),
-                false => {
-                    assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{context}");
-                    place.done(&["remove", "--force", "one"]);
-                    assert_eq!(traces(&place), Vec::<PathBuf>::new(), "{context}");
-                }
+            if traces(&place).is_empty() {
+                none += 1;
+                assert!(mounts_below(&place.workspace("one").path).is_empty(), "{context}")
+            } else {
+                whole += 1;
+                assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{context}");
+                place.done(&["remove", "--force", "one"]);
+                assert_eq!(traces(&place), Vec::<PathBuf>::new(), "{context}");
             }
             place.done(&args);
             place.done(&["remove", "--force", "one"]);
-        }
-        tell(backend, interrupted, "creations");
+            crash.happened()
+        });
+        println!("{backend}: {whole} workspaces, {none} times none");
+        assert!(none > 0, "{backend}: each kill left a workspace");
     }
 }
 
 #[test]
 fn a_killed_base_leaves_a_whole_base_or_none() {
     for backend in BACKENDS {
-        let place = place();
-        let kind = ["base", "add", "-q", "--backend", backend];
-        let whole = timed(&place, &[&kind[..], &["HEAD~3"]].concat());
-        let (mut random, mut interrupted) = (Random::new(4), 0);
-        let mut round = 0;
-        while another(round, interrupted, (4, 50)) {
-            round += 1;
-            let commit = ["HEAD", "HEAD~1", "HEAD~2"][round % 3];
-            let args = [&kind[..], &[commit]].concat();
-            interrupted += usize::from(kill_after(&place, &args, moment(&mut random, whole + whole / 10)));
-            let context = format!("{backend}, round {round}");
-            place.done(&["create", "-q", "one", "--detach", "--backend", backend, commit]);
+        let args = ["base", "add", "-q", "--backend", backend, "HEAD"];
+        let points = CrashPoints::of(&command(&place(), &args));
+        at_crash_points(&points, &Most(6, ALL), |number| {
+            let place = place();
+            let crash = Crash::before(number, &command(&place, &args));
+            let context = format!("{backend}, {crash}");
+            place.done(&["create", "-q", "one", "--detach", "--backend", backend, "HEAD"]);
             assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{context}");
             // Compares the bytes with the commit's, not only the stat data.
             place.git("one", &["update-index", "-q", "--really-refresh"]);
             place.git("one", &["-c", "core.fsmonitor=", "diff", "--exit-code"]);
             let content = place.workspace("one").read("file");
-            assert_eq!(content, place.repo().git(&["show", &format!("{commit}:file")]).stdout, "{context}");
+            assert_eq!(content, place.repo().git(&["show", "HEAD:file"]).stdout, "{context}");
             place.done(&["remove", "--force", "one"]);
-        }
-        tell(backend, interrupted, "builds of bases");
+            crash.happened()
+        });
     }
 }
 
 #[test]
 fn a_killed_rebase_keeps_every_byte() {
-    for backend in BACKENDS {
+    for (backend, [old, new]) in BACKENDS.into_iter().zip([["four~1", "four"], ["four", "four~1"]]) {
         let place = place();
-        place.done(&["create", "-q", "one", "--detach", "--backend", backend, "four"]);
+        place.done(&["create", "-q", "one", "--detach", "--backend", backend, old]);
         let workspace = place.workspace("one");
         edit(&workspace, 0);
         let to = |commit| ["rebase", "-q", "-d", "one", commit];
-        let (old, new) = ("four~1", "four");
-        let whole = timed(&place, &to(old)).max(timed(&place, &to(new)));
-        let (mut random, mut at, mut interrupted) = (Random::new(5), new, 0);
-        let mut round = 0;
-        while another(round, interrupted, (8, 50)) {
+        let back = || {
+            if place.repo().git(&["rev-parse", old]).stdout != place.git("one", &["rev-parse", "HEAD"]) {
+                place.done(&to(old));
+            }
+        };
+        let rebase = command(&place, &to(new));
+        // The base of the new commit exists in each round, as it does after the first one.
+        place.done(&to(new));
+        back();
+        let points = CrashPoints::of(&rebase);
+        let (mut heads, mut round) = (BTreeMap::new(), 0);
+        at_crash_points(&points, &Most(10, ALL), |number| {
+            back();
             round += 1;
             edit(&workspace, round);
             let expected = own_files(&workspace);
-            let target = if at == new { old } else { new };
-            interrupted +=
-                usize::from(kill_after(&place, &to(target), moment(&mut random, whole + whole / 10)));
-            let context = format!("{backend}, round {round}");
+            let crash = Crash::before(number, &rebase);
+            let context = format!("{backend}, {crash}");
             reboot_and_recover(&place, &context);
             assert_eq!(own_files(&workspace), expected, "{context}");
             let head = place.git("one", &["rev-parse", "HEAD"]);
-            let commit = place.repo().git(&["rev-parse", old, new]).stdout.to_string();
-            at = if commit.starts_with(&head) { old } else { new };
-            assert!(commit.contains(&head), "{context}");
+            let commits = place.repo().git(&["rev-parse", old, new]).stdout.to_string();
+            assert!(commits.contains(&head), "{context}");
+            *heads.entry(head).or_insert(0) += 1;
             let status = " M file\n D dir/deep/file\n D dir/empty\n?? dir/moved/\n?? own/\n";
             let mut lines: Vec<_> = status.lines().collect();
             lines.sort_unstable();
             let found = place.git("one", &["status", "--porcelain"]);
             let mut found: Vec<_> = found.lines().collect();
             found.sort_unstable();
-            assert_eq!(found, lines, "{context}, at {at}");
+            assert_eq!(found, lines, "{context}");
             place.git(
                 "one",
                 &["-c", "core.fsmonitor=", "diff", "--quiet", "--exit-code", "--", "many", "added"],
             );
-        }
-        tell(backend, interrupted, "rebases");
+            crash.happened()
+        });
+        println!("{backend}: at {heads:?}");
+        assert_eq!(heads.len(), 2, "{backend}: the kills left one commit only");
     }
 }
 
@@ -294,27 +284,30 @@ fn a_killed_removal_is_completed_or_did_not_begin() {
     for backend in BACKENDS {
         let place = place();
         let create = ["create", "-q", "one", "--detach", "--backend", backend, "four"];
+        let remove = command(&place, &["remove", "--force", "one"]);
         place.done(&create);
-        let whole = timed(&place, &["remove", "--force", "one"]);
-        let (mut random, mut interrupted) = (Random::new(6), 0);
-        let mut round = 0;
-        while another(round, interrupted, (6, 50)) {
+        edit(&place.workspace("one"), 0);
+        let points = CrashPoints::of(&remove);
+        let (mut kept, mut round) = (0, 0);
+        at_crash_points(&points, &Most(8, ALL), |number| {
             round += 1;
             place.done(&create);
             let workspace = place.workspace("one");
             edit(&workspace, round);
             let expected = own_files(&workspace);
-            let delay = moment(&mut random, whole + whole / 10);
-            interrupted += usize::from(kill_after(&place, &["remove", "--force", "one"], delay));
-            let context = format!("{backend}, round {round}");
+            let crash = Crash::before(number, &remove);
+            let context = format!("{backend}, {crash}");
             reboot_and_recover(&place, &context);
             if !traces(&place).is_empty() {
+                kept += 1;
                 assert_eq!(own_files(&workspace), expected, "{context}");
                 place.done(&["remove", "--force", "one"]);
             }
             assert_eq!(traces(&place), Vec::<PathBuf>::new(), "{context}");
-        }
-        tell(backend, interrupted, "removals");
+            crash.happened()
+        });
+        println!("{backend}: {kept} workspaces were kept");
+        assert!(kept > 0, "{backend}: each kill came after the removal");
     }
 }
 
@@ -324,31 +317,36 @@ fn killed_moves_and_freezes_keep_every_byte() {
         let place = place();
         place.done(&["create", "-q", "one", "--detach", "--backend", backend, "four"]);
         edit(&place.workspace("one"), 0);
-        let (mut random, mut interrupted) = (Random::new(7), 0);
         let expected = own_files(&place.workspace("one"));
-        let whole = timed(&place, &["freeze", "-q", "one"]) + timed(&place, &["thaw", "-q", "one"]);
-        let mut at = "one";
-        let mut round = 0;
-        while another(round, interrupted, (6, 50)) {
-            round += 1;
-            let context = format!("{backend}, round {round}");
-            let other = if at == "one" { "two" } else { "one" };
-            let dir = format!("../repo.workspaces/{other}");
-            for args in [&["freeze", "-q", "one"][..], &["move", "-q", "one", &dir]] {
-                interrupted += usize::from(kill_after(&place, args, moment(&mut random, whole + whole / 10)));
+        let here = || {
+            let at = ["one", "two"].into_iter().find(|at| place.workspace(at).exists("file"));
+            at.expect("a workspace with files")
+        };
+        let elsewhere = || format!("../repo.workspaces/{}", if here() == "one" { "two" } else { "one" });
+        let freeze = command(&place, &["freeze", "-q", "one"]);
+        let points = [CrashPoints::of(&freeze), {
+            place.done(&["thaw", "-q", "one"]);
+            CrashPoints::of(&command(&place, &["move", "-q", "one", &elsewhere()]))
+        }];
+        for (name, points) in ["freeze", "move"].into_iter().zip(points) {
+            at_crash_points(&points, &Most(6, ALL), |number| {
+                let dir = elsewhere();
+                let args =
+                    if name == "freeze" { vec![name, "-q", "one"] } else { vec![name, "-q", "one", &dir] };
+                let crash = Crash::before(number, &command(&place, &args));
+                let context = format!("{backend}, {name}, {crash}");
                 reboot_and_recover(&place, &context);
                 let _ = place.run(&["thaw", "-q", "one"]);
-                at =
-                    ["one", "two"].into_iter().find(|at| place.workspace(at).exists("file")).expect(&context);
+                let at = here();
                 assert_eq!(own_files(&place.workspace(at)), expected, "{context}");
                 let list = place.repo().git(&["worktree", "list", "--porcelain"]).stdout.to_string();
                 let line = format!("worktree {}\n", place.workspace(at).path.display());
                 assert!(list.contains(&line), "{context}: {list}");
                 let other = place.workspace(if at == "one" { "two" } else { "one" });
                 assert!(!other.path.exists(), "{context}: {}", other.path.display());
-            }
+                crash.happened()
+            });
         }
-        tell(backend, interrupted, "moves and freezes");
     }
 }
 
@@ -365,5 +363,46 @@ fn a_whole_directory_is_moved_by_one_rename() {
         assert_eq!(fs::metadata(&upper).expect("in the upper layer").ino(), inode, "{backend}");
         let names: Vec<_> = fs::read_dir(upper.join("../..")).expect("a directory").flatten().collect();
         assert_eq!(names.len(), 2, "only `.git` and `target` are kept: {names:?}");
+    }
+}
+
+#[test]
+fn a_killed_reaping_takes_only_what_landed() {
+    for backend in BACKENDS {
+        let place = place();
+        let reap = command(&place, &["gc", "--landed", "-q"]);
+        let begin = |round: usize| {
+            for name in ["kept", "landed"] {
+                if place.workspace(name).exists("file") {
+                    continue;
+                }
+                let branch = format!("{name}-{round}");
+                place.done(&["create", "-q", name, "-b", &branch, "--backend", backend]);
+                place.workspace(name).write(&branch, "mine\n");
+                place.git(name, &["add", "."]);
+                place.git(name, &["commit", "-qm", &branch]);
+                place.repo().git(&["merge", "-q", "--no-edit", &branch]);
+            }
+            edit(&place.workspace("kept"), round);
+        };
+        begin(0);
+        let points = CrashPoints::of(&reap);
+        let mut round = 0;
+        at_crash_points(&points, &Most(8, ALL), |number| {
+            round += 1;
+            begin(round);
+            let expected = own_files(&place.workspace("kept"));
+            let crash = Crash::before(number, &reap);
+            let context = format!("{backend}, {crash}");
+            reboot_and_recover(&place, &context);
+            assert_eq!(own_files(&place.workspace("kept")), expected, "{context}");
+            if place.workspace("landed").path.exists() {
+                assert_eq!(place.git("landed", &["status", "--porcelain"]), "", "{context}");
+            }
+            place.done(&["gc", "--landed", "-q"]);
+            assert!(!place.workspace("landed").path.exists(), "{context}");
+            assert_eq!(own_files(&place.workspace("kept")), expected, "{context}");
+            crash.happened()
+        });
     }
 }

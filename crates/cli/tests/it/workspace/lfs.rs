@@ -100,3 +100,15 @@ fn settings_that_keep_pointers_leave_the_files_to_the_filter() {
         assert_eq!(place.done(&["exec", "one", "--", "cat", "a.bin"]), "late a.bin\n", "{setting}");
     }
 }
+
+/// A larger object would be read into memory as a whole.
+#[test]
+fn an_object_above_the_size_limit_is_left_to_the_filter() {
+    for (limit, expected) in [(STORED.len(), STORED), (STORED.len() - 1, "late a.bin\n")] {
+        let place = Place::new();
+        let repo = commit(&place);
+        repo.git(&["config", "core.bigFileThreshold", &limit.to_string()]);
+        run(&place, &["create", "-q", "one", "--detach", "--backend", "image"]);
+        assert_eq!(place.done(&["exec", "one", "--", "cat", "a.bin"]), expected, "{limit}");
+    }
+}

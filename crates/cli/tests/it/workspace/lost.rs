@@ -24,7 +24,7 @@ fn is_pending(base: &Path) -> bool {
 }
 
 /// Waits for the process in the background that makes the base durable.
-fn wait_until_durable(base: &Path) {
+pub(super) fn wait_until_durable(base: &Path) {
     let begun = Instant::now();
     while is_pending(base) {
         assert!(begun.elapsed() < Duration::from_secs(120), "it does not become durable");

@@ -116,3 +116,48 @@ fn our_own_maintenance_does_not_use_the_workspace() {
     place.done(&["remove", "one"]);
     fs::write(place.sandbox.path().join("go"), "").expect("written");
 }
+
+/// Fifty commits in fifty workspaces, at once, start one process of Git.
+#[test]
+fn many_workspaces_start_one_maintenance() {
+    const MANY: usize = 50;
+    let place = Place::new();
+    place.repo().git(&["config", "maintenance.auto", "true"]);
+    let log = place.sandbox.path().join("log");
+    let git = "#!/bin/sh\ncase $1 in maintenance) echo \"$@\" >>\"$LOG\";; esac\n";
+    place.repo().write_executable("../real/git", git);
+    for number in 0..MANY {
+        place.done(&["create", &format!("w{number}"), "-q", "--backend", "overlay"]);
+    }
+    let commit_everywhere = || {
+        let start = |number: usize| {
+            let workspace = place.workspace(&format!("w{number}"));
+            let mut command = workspace.command(SAPWOOD.as_ref());
+            command.env("SAPWOOD_GIT", place.sandbox.path().join("real/git")).env("LOG", &log);
+            command.args(["commit", "-q", "--allow-empty", "-m", "x"]).spawn().expect("it runs")
+        };
+        let running: Vec<_> = (0..MANY).map(start).collect();
+        for mut child in running {
+            assert!(child.wait().expect("it ends").success());
+        }
+        fs::read_to_string(&log).unwrap_or_default().lines().count()
+    };
+    assert_eq!(commit_everywhere(), 1);
+    assert_eq!(commit_everywhere(), 1, "within a minute");
+    let stamp = place.repo().join(".git/sapwood/maintenance");
+    let past = std::time::SystemTime::now() - Duration::from_secs(61);
+    let age = || fs::File::options().write(true).open(&stamp).and_then(|file| file.set_modified(past));
+    age().expect("it is there");
+    let lock = place.repo().join(".git/objects/maintenance.lock");
+    fs::write(&lock, "").expect("written");
+    assert_eq!(commit_everywhere(), 1, "Git's maintenance runs");
+    fs::remove_file(&lock).expect("it was there");
+    // A command that changes a workspace holds its lock.
+    let state = fs::File::options().write(true).open(place.repo().join(".git/sapwood/workspaces/w0/lock"));
+    let state = state.or_else(|_| fs::File::create(place.repo().join(".git/sapwood/workspaces/w0/lock")));
+    let state = state.expect("opened");
+    state.lock().expect("nobody has it");
+    assert_eq!(commit_everywhere(), 1, "a workspace is being changed");
+    drop(state);
+    assert_eq!(commit_everywhere(), 2);
+}

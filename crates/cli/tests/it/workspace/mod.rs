@@ -2,6 +2,8 @@
 
 mod at;
 mod builds;
+mod classes;
+mod conflicts;
 mod contents;
 mod create;
 mod differences;
@@ -9,6 +11,7 @@ mod disks;
 mod failures;
 mod gone;
 mod killed;
+mod large;
 mod lfs;
 
 mod lost;
@@ -19,11 +22,14 @@ mod mounted;
 mod ordinary;
 mod power;
 mod random;
+mod remedies;
 mod replaced;
+mod sealed;
 mod seen;
 mod shared;
 mod submodules;
 mod synced;
+mod timer;
 mod times;
 mod unions;
 mod with;

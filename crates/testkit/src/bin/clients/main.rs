@@ -154,9 +154,12 @@ fn clients(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
     };
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let jobs = args.jobs.map_or(processors, NonZero::get);
-    let trials = each(&chosen, jobs, |client| match stop.load(Ordering::Relaxed) {
-        true => Err(Error::Interrupted),
-        false => trial(client, &place, [&ground.real, &ground.ours], &bounds),
+    let trials = each(&chosen, jobs, |client| {
+        if stop.load(Ordering::Relaxed) {
+            Err(Error::Interrupted)
+        } else {
+            trial(client, &place, [&ground.real, &ground.ours], &bounds)
+        }
     });
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);

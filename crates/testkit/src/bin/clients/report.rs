@@ -190,10 +190,7 @@ fn commands(text: &mut String, calls: &BTreeMap<String, Tally>, served: &BTreeSe
     let mut commands: Vec<_> = calls.iter().collect();
     commands.sort_by_key(|(name, tally)| (std::cmp::Reverse(tally.calls()), name.as_str()));
     for (name, tally) in commands {
-        let reasons = match served.contains(name.as_str()) {
-            true => reasons(tally),
-            false => "the command".to_owned(),
-        };
+        let reasons = if served.contains(name.as_str()) { reasons(tally) } else { "the command".to_owned() };
         let name = if name.is_empty() { "(none)" } else { name };
         line(
             text,

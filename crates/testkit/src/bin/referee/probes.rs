@@ -69,9 +69,10 @@ impl Replaced {
         let file = suite.file(script);
         let text = fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
         let text = String::from_utf8_lossy(&text);
-        Ok(match PROBES.iter().any(|probe| text.contains(probe.library)) {
-            true => self.t.join(format!("{script}.sh")),
-            false => file,
+        Ok(if PROBES.iter().any(|probe| text.contains(probe.library)) {
+            self.t.join(format!("{script}.sh"))
+        } else {
+            file
         })
     }
 }

@@ -8,7 +8,7 @@ use engine::fetch::{
     submodules::{self, Changed},
 };
 use format::{Kind, ObjectId};
-use repo::{Repository, objects::Objects, submodule::Module};
+use repo::{Repository, keys, objects::Objects, submodule::Module};
 
 use super::{
     super::{context::FetchContext, options::Recurse},
@@ -24,6 +24,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        notice::Printer,
     },
 };
 
@@ -191,9 +192,9 @@ impl Fetches<'_> {
         if self.seen.contains(&name) {
             return Ok(None);
         }
-        let key = format!("submodule.{}.fetchRecurseSubmodules", name.to_str_lossy());
+        let key = keys::submodule::ONE_FETCH_RECURSE.of(name.to_str_lossy());
         let how = match (self.how, self.repo.config_str(&key).or(module.fetch_recurse)) {
-            (Recurse::Default, Some(value)) => parse(&key, value.as_bstr())?,
+            (Recurse::Default, Some(value)) => parse(key.name(), value.as_bstr())?,
             (Recurse::Default, None) => match &self.context.request.recurse_default {
                 Some(value) => parse("recurse-submodules-default", value.as_bstr())?,
                 None => Recurse::OnDemand,
@@ -212,7 +213,7 @@ impl Fetches<'_> {
         };
         let populated = self.repo.submodule(path).ok().flatten().map(|repo| repo.git_dir().to_owned());
         let kept = || {
-            let place = connect::place(self.repo, name.as_bstr()).ok().filter(|_| is_listed)?;
+            let place = connect::place(self.repo, &Printer, name.as_bstr()).ok().filter(|_| is_listed)?;
             self.repo.is_git_directory(&place).then_some(place)
         };
         let job = populated.or_else(kept).map(|git_dir| Job {
@@ -229,7 +230,7 @@ impl Fetches<'_> {
 
     fn is_active(&self, module: Option<&Module>, path: &BStr) -> Result<bool, Failure> {
         match module {
-            Some(module) => self.superproject.is_active_as(module.name.as_bstr(), path),
+            Some(module) => Ok(self.superproject.is_active_as(module.name.as_bstr(), path)?),
             None => Ok(false),
         }
     }

@@ -10,9 +10,11 @@ use engine::fetch::{Report, submodules};
 use format::ObjectId;
 
 use self::fetches::Fetches;
+use repo::keys;
+
 use super::{context::FetchContext, options::Recurse};
 use crate::{
-    session::{apply::load_index, submodules::Submodules, tasks},
+    session::{Session, index::load_index, submodules::Submodules, tasks},
     term::{console::text, failure::Failure},
 };
 
@@ -35,9 +37,10 @@ impl FetchContext<'_> {
             modules.is_ok_and(|found| !found.is_empty())
                 || file.is_some_and(|file| matches!(sys::by_path::stat(&file), Ok(Some(_))))
         };
-        let tips = match is_asked && has_some() {
-            true => Some(repo.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect()),
-            false => None,
+        let tips = if is_asked && has_some() {
+            Some(repo.refs("refs/")?.into_iter().map(|(_, oid)| oid).collect())
+        } else {
+            None
         };
         Ok(Before { how, tips })
     }
@@ -50,10 +53,10 @@ impl FetchContext<'_> {
         if self.request.recurse != Recurse::Default {
             return Ok(self.request.recurse);
         }
-        if let Some(value) = repo.config_str("fetch.recurseSubmodules") {
-            return parse("fetch.recursesubmodules", value.as_bstr());
+        if let Some(value) = repo.config_str(&keys::fetch::RECURSE_SUBMODULES) {
+            return parse(&keys::fetch::RECURSE_SUBMODULES.lower(), value.as_bstr());
         }
-        Ok(match repo.config_bool("submodule.recurse")? {
+        Ok(match repo.config(&keys::submodule::RECURSE)? {
             Some(true) => Recurse::On,
             Some(false) => Recurse::Off,
             None => Recurse::Default,
@@ -77,9 +80,12 @@ impl FetchContext<'_> {
         if links.is_empty() && before.tips.is_none() {
             return Ok(0);
         }
-        let superproject = Submodules::new(self.run, repo, self.settings, &index, "".into())?;
-        let how = match (before.how, superproject.general("fetch.recursesubmodules")) {
-            (Recurse::Default, Some(value)) => parse("fetch.recursesubmodules", value.as_bstr())?,
+        let session = Session { invocation: self.run, repository: repo, settings: self.settings };
+        let superproject = Submodules::new(session.context(self.run), &index, "".into())?;
+        let how = match (before.how, superproject.general(&keys::fetch::RECURSE_SUBMODULES)) {
+            (Recurse::Default, Some(value)) => {
+                parse(&keys::fetch::RECURSE_SUBMODULES.lower(), value.as_bstr())?
+            }
             (how, _) => how,
         };
         if how == Recurse::Off {
@@ -99,14 +105,17 @@ impl FetchContext<'_> {
     }
 
     fn jobs(&self, superproject: &Submodules<'_>) -> Result<usize, Failure> {
-        let recorded =
-            || superproject.general("submodule.fetchjobs").and_then(|jobs| jobs.to_str().ok()?.parse().ok());
-        let jobs = match (self.request.jobs, self.repo.config_int("submodule.fetchJobs")?) {
+        let recorded = || {
+            superproject
+                .general(&keys::submodule::FETCH_JOBS)
+                .and_then(|jobs| jobs.to_str().ok()?.parse().ok())
+        };
+        let jobs = match (self.request.jobs, self.repo.config(&keys::submodule::FETCH_JOBS)?) {
             (Some(jobs), _) if jobs >= 0 => jobs,
             (_, Some(jobs)) => jobs,
             (_, None) => match recorded() {
                 Some(jobs) => jobs,
-                None => self.repo.config_int("fetch.parallel")?.unwrap_or(1),
+                None => self.repo.config(&keys::fetch::PARALLEL)?,
             },
         };
         Ok(match usize::try_from(jobs) {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use bstr::{BStr, BString};
-use repo::{ListedRef, Repository, Shortener, objects::Reader};
+use repo::{ListedRef, Repository, Shortener, keys, objects::Reader};
 
 use self::object::{Loaded, Need};
 use super::{
@@ -90,18 +90,17 @@ impl<'a> Values<'a> {
                 FieldKind::Object(_) => Need::Header,
                 FieldKind::Text(_) => Need::Content,
             };
-            match field.peeled {
-                true => {
-                    values.own = values.own.max(Need::Header);
-                    values.peeled = values.peeled.max(need).max(Need::Header);
-                }
-                false => values.own = values.own.max(need),
+            if field.peeled {
+                values.own = values.own.max(Need::Header);
+                values.peeled = values.peeled.max(need).max(Need::Header);
+            } else {
+                values.own = values.own.max(need)
             }
         }
         if needs_head {
             values.head = repo.reading_name("HEAD".into())?;
         }
-        if shortens && repo.config_bool("core.warnAmbiguousRefs")? == Some(false) {
+        if shortens && !repo.config(&keys::core::WARN_AMBIGUOUS_REFS)? {
             values.shortener = RefCell::new(Shortener::new(repo, false));
         }
         Ok(values)

@@ -121,9 +121,10 @@ impl Values<'_> {
                 }
             },
         };
-        match digits < self.repo.hash().hex_len() {
-            true => out.extend_from_slice(self.repo.abbreviate_to(id, digits)?.as_bytes()),
-            false => out.extend_from_slice(id.hex_into(&mut [0; 64])),
+        if digits < self.repo.hash().hex_len() {
+            out.extend_from_slice(self.repo.abbreviate_to(id, digits)?.as_bytes())
+        } else {
+            out.extend_from_slice(id.hex_into(&mut [0; 64]))
         }
         Ok(())
     }

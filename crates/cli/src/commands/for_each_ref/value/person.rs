@@ -31,10 +31,7 @@ impl Loaded {
         };
         let text = until_nul(&self.content);
         let headers = &text[..text.find(b"\n\n").map_or(text.len(), |end| end + 1)];
-        let start = match headers.starts_with(header) {
-            true => 0,
-            false => headers.find([b"\n", header].concat())? + 1,
-        };
+        let start = if headers.starts_with(header) { 0 } else { headers.find([b"\n", header].concat())? + 1 };
         Some(text[start + header.len()..].as_bstr())
     }
 }

@@ -1,6 +1,7 @@
 //! The upstream of a branch, and the ref that a push updates.
 
 use bstr::{BStr, BString, ByteSlice as _};
+use repo::keys::{self, Key};
 
 use super::Values;
 use crate::{commands::for_each_ref::field::RemoteForm, term::failure::Failure};
@@ -14,12 +15,14 @@ impl Values<'_> {
     ) -> Result<(), Failure> {
         let Some(branch) = name.strip_prefix(b"refs/heads/") else { return Ok(()) };
         let Ok(upstream) = self.repo.require_upstream(name) else { return Ok(()) };
-        let setting = |key: &str| self.repo.config_all(&format!("branch.{}.{key}", branch.as_bstr()));
+        let setting = |key: Key<Option<BString>>| self.repo.config_all(&key.of(branch.as_bstr()));
         match form {
             RemoteForm::RemoteName => {
-                out.extend(setting("remote").last().cloned().unwrap_or_default().iter())
+                out.extend(setting(keys::branch::REMOTE).last().cloned().unwrap_or_default().iter())
             }
-            RemoteForm::RemoteRef => out.extend(setting("merge").first().cloned().unwrap_or_default().iter()),
+            RemoteForm::RemoteRef => {
+                out.extend(setting(keys::branch::MERGE).first().cloned().unwrap_or_default().iter())
+            }
             _ => self.append_tracked(name, &upstream, form, out)?,
         }
         Ok(())

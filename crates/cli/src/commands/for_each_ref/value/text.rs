@@ -40,10 +40,8 @@ impl Loaded {
             return None;
         }
         let text = until_nul(&self.content);
-        let start = match text.starts_with(b"\n") {
-            true => 0,
-            false => text.find(b"\n\n").map_or(text.len(), |end| end + 1),
-        };
+        let start =
+            if text.starts_with(b"\n") { 0 } else { text.find(b"\n\n").map_or(text.len(), |end| end + 1) };
         let whole = text[start..].trim_start_with(|letter| letter == '\n');
         Some(Message::split(whole.as_bstr()))
     }

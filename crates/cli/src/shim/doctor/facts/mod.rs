@@ -15,7 +15,7 @@ use engine::{
     untracked::cache::{self, CacheSetting},
     worktree::prune::{self, Expire, Verdict},
 };
-use repo::Repository;
+use repo::{Repository, keys};
 use sys::{FileSystem, by_path};
 
 pub(super) use self::{
@@ -128,17 +128,20 @@ impl Facts {
 
 impl Settings {
     fn read(repo: &Repository) -> Settings {
-        let is = |key: &str, value: bool| repo.config_bool(key).is_ok_and(|found| found == Some(value));
+        let is = |key: &str, value: bool| repo.config_as(key).is_ok_and(|found| found == Some(value));
         const WAITING: &[&str] = &["all", "committed", "added", "index", "reference", "loose-object"];
-        let synced = repo.config_str("core.fsync");
+        let synced = repo.config_str(&keys::core::FSYNC);
         let waits = |value: &&bstr::BString| {
             value
                 .split(|byte| b", ".contains(byte))
                 .any(|part| WAITING.iter().any(|it| part == it.as_bytes()))
         };
-        let cone = || match is("core.sparseCheckoutCone", false) {
-            true => SparseCheckout::Patterns,
-            false => SparseCheckout::Cone,
+        let cone = || {
+            if is(keys::core::SPARSE_CHECKOUT_CONE.name(), false) {
+                SparseCheckout::Patterns
+            } else {
+                SparseCheckout::Cone
+            }
         };
         Settings {
             untracked_cache: match cache::setting(repo) {
@@ -146,16 +149,16 @@ impl Settings {
                 Ok(CacheSetting::Remove) => UntrackedCache::Off,
                 Ok(CacheSetting::Keep) | Err(_) => UntrackedCache::Keep,
             },
-            reads_alone: is("core.preloadIndex", false),
-            writes_alone: repo.config_int("checkout.workers").is_ok_and(|workers| workers == Some(1)),
-            loads_alone: repo.config_str("index.threads").is_some_and(|value| value == "1")
-                || is("index.threads", false),
-            skips_hash: is("index.skipHash", true)
-                || is("feature.manyFiles", true) && !is("index.skipHash", false),
+            reads_alone: is(keys::core::PRELOAD_INDEX.name(), false),
+            writes_alone: repo.config(&keys::checkout::WORKERS).is_ok_and(|workers| workers == Some(1)),
+            loads_alone: repo.config_str(&keys::index::THREADS).is_some_and(|value| value == "1")
+                || is(keys::index::THREADS.name(), false),
+            skips_hash: is(keys::index::SKIP_HASH.name(), true)
+                || is(keys::feature::MANY_FILES.name(), true) && !is(keys::index::SKIP_HASH.name(), false),
             synced: synced.iter().filter(waits).map(|value| value.to_str_lossy().into_owned()).collect(),
             slow_filters: slow_filters(repo),
             sparse: sparse::is_on(repo).is_ok_and(|is_on| is_on).then(cone),
-            ignores_commit_graph: is("core.commitGraph", false),
+            ignores_commit_graph: is(keys::core::COMMIT_GRAPH.name(), false),
         }
     }
 }
@@ -168,7 +171,7 @@ fn slow_filters(repo: &Repository) -> Vec<String> {
             continue;
         };
         let filter = String::from_utf8_lossy(filter).into_owned();
-        let has_process = repo.config_str(&format!("filter.{filter}.process")).is_some();
+        let has_process = repo.config_str(&keys::filter::PROCESS.of(&filter)).is_some();
         if !has_process && !found.contains(&filter) {
             found.push(filter);
         }

@@ -1,10 +1,16 @@
 //! Commands that are killed, interrupted, or run beside others.
 
 use std::{
+    cell::Cell,
     fs,
     os::unix::process::ExitStatusExt as _,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
+};
+
+use testkit::{
+    Repo,
+    crash::{Crash, CrashPoints, Signal},
 };
 
 use super::{
@@ -12,11 +18,12 @@ use super::{
     Case, play,
     scene::Scene,
 };
+use crate::killed::{ALL, Most, at_crash_points};
 
-/// The moments at which commands are killed, in parts of their usual time.
-const MOMENTS: [u32; 6] = [2, 15, 30, 50, 70, 90];
+/// The crash points of a transfer.
+const POINTS: Most = Most(8, ALL);
 
-fn start(repo: &testkit::Repo<'_>, args: &[&str]) -> Child {
+fn start(repo: &Repo<'_>, args: &[&str]) -> Child {
     base_command(repo, args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started")
 }
 
@@ -25,49 +32,69 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &pid]).status().expect("kill runs").success());
 }
 
-/// Pulls at hosts, and stops each by a signal at another moment. Then the pull is repeated.
-fn pulls_stopped_by(scene: &Scene, name: &str) {
-    let begin = Instant::now();
-    scene.works();
-    let usual = begin.elapsed() / 2;
-    scene.has_killed.set(name == "-KILL");
-    for moment in MOMENTS {
-        let host = scene.other_host();
-        let mut child = start(&host, &["pull", "-q", &scene.remote(), &scene.head()]);
-        std::thread::sleep(usual * moment / 100);
-        signal(&child, name);
-        child.wait().expect("a child");
-        scene.works();
-    }
+/// Stops a command before a change. It ends by the signal, or it was done.
+fn stopped(command: &Command, number: usize, signal: Signal) -> Crash {
+    let crash = if signal == Signal::SIGKILL {
+        Crash::before(number, command)
+    } else {
+        Crash::interrupted(number, command, signal)
+    };
+    assert!(
+        [0, 128 + signal as i32].contains(&crash.code()),
+        "{crash}: {}: {}",
+        crash.code(),
+        crash.stderr()
+    );
+    crash
 }
 
-/// Pushes commits, and stops each push at another moment. A host sees no base, or a whole one.
-fn pushes_stopped_by(scene: &Scene, name: &str) {
-    let begin = Instant::now();
-    scene.change("before\n");
+/// Pulls at hosts, and stops each by a signal before another change. Then the pull is repeated.
+fn pulls_stopped_by(scene: &Scene, signal: Signal) {
+    let pull = |host: &Repo<'_>| base_command(host, &["pull", "-q", &scene.remote(), &scene.head()]);
+    let points = CrashPoints::of(&pull(&scene.other_host()));
+    scene.has_killed.set(signal == Signal::SIGKILL);
+    at_crash_points(&points, &POINTS, |number| {
+        let crash = stopped(&pull(&scene.other_host()), number, signal);
+        let lock = scene.host().join(".git/shallow.lock");
+        if signal == Signal::SIGKILL && lock.exists() {
+            scene.pull_refused(&[&format!("Unable to create '{}': File exists.", lock.display())]);
+            fs::remove_file(lock).expect("it is there");
+        }
+        scene.works();
+        crash.happened()
+    });
+}
+
+/// Pushes commits, and stops each push before another change. A host sees no base, or a whole one.
+fn pushes_stopped_by(scene: &Scene, signal: Signal) {
+    let rounds = Cell::new(0);
+    let push = || {
+        rounds.set(rounds.get() + 1);
+        scene.fleet.origin().write("more", testkit::noise(100_000, rounds.get()));
+        scene.change(&format!("{}\n", rounds.get()));
+        base_command(&scene.fleet.origin(), &["push", "-q", "--no-mount", &scene.remote()])
+    };
+    push();
     assert_eq!(scene.push().code, 0);
-    let usual = begin.elapsed();
-    for moment in MOMENTS {
-        scene.fleet.origin().write("more", testkit::noise(100_000, moment.into()));
-        scene.change(&format!("{moment}\n"));
-        let mut child = start(&scene.fleet.origin(), &["push", "-q", "--no-mount", &scene.remote()]);
-        std::thread::sleep(usual * moment / 100);
-        signal(&child, name);
-        child.wait().expect("a child");
+    let points = CrashPoints::of(&push());
+    at_crash_points(&points, &POINTS, |number| {
+        let crash = stopped(&push(), number, signal);
         scene.other_host();
-        match scene.manifest(&scene.head()).exists() {
-            true => scene.works(),
-            false => scene.pull_refused(&["has no base of commit"]),
+        if scene.manifest(&scene.head()).exists() {
+            scene.works()
+        } else {
+            scene.pull_refused(&["has no base of commit"])
         }
         scene.push_works();
-    }
+        crash.happened()
+    });
 }
 
 const CASES: &[Case] = &[
-    ("pull: killed", |scene| pulls_stopped_by(scene, "-KILL")),
-    ("push: killed", |scene| pushes_stopped_by(scene, "-KILL")),
-    ("pull: interrupted", |scene| pulls_stopped_by(scene, "-INT")),
-    ("push: interrupted", |scene| pushes_stopped_by(scene, "-TERM")),
+    ("pull: killed", |scene| pulls_stopped_by(scene, Signal::SIGKILL)),
+    ("push: killed", |scene| pushes_stopped_by(scene, Signal::SIGKILL)),
+    ("pull: interrupted", |scene| pulls_stopped_by(scene, Signal::SIGINT)),
+    ("push: interrupted", |scene| pushes_stopped_by(scene, Signal::SIGTERM)),
     ("two pushes of one commit", |scene| {
         scene.change("three\n");
         let push = || start(&scene.fleet.origin(), &["push", "-q", "--no-mount", &scene.remote()]);

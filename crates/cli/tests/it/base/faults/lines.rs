@@ -186,6 +186,10 @@ const BOTH: &[Case] = &[
         let manifest = remote.manifest();
         let segment = manifest["tables"][0]["segment"]["digest"].as_str().expect("digits");
         let host = remote.fleet.host("host");
+        // A number of retries: in ten seconds, short pauses may be enough for the whole segment.
+        remote.set_variable("GIT_CONFIG_COUNT", "1");
+        remote.set_variable("GIT_CONFIG_KEY_0", "sapwood.baseRetry");
+        remote.set_variable("GIT_CONFIG_VALUE_0", "0s");
         remote.cut_after(100_000, Moment::EachConnection);
         remote.refused(&remote.pull(&host), &[&format!("{segment}: ")]);
         assert!(!host.exists(".git/index") && !remote.fleet.bases("host").join("index").exists());

@@ -1,6 +1,5 @@
-//! The one difference between Git and sapwood that steps may show (SHORTCOMINGS.md, "In a sparse
-//! worktree"): untracked files in the place of a new file of a sparse worktree. Git overwrites
-//! them, and sapwood keeps them.
+//! The one difference between Git and sapwood that steps may show: untracked files in the place of
+//! a new file of a sparse worktree. Git overwrites them, sapwood keeps them (docs/differences.md).
 
 use std::{collections::BTreeSet, process::Command};
 

@@ -101,6 +101,11 @@ impl Side<'_> {
         run
     }
 
+    /// Returns true for a workspace.
+    pub(super) fn is_workspace(&self) -> bool {
+        self.kind != Kind::Ordinary
+    }
+
     /// Runs `sapwood workspace` in the main worktree.
     pub(super) fn workspace_from_outside(&self, args: &[&str]) -> Run {
         let mut command = self.repo.command(SAPWOOD.as_ref());
@@ -244,11 +249,10 @@ impl<'a> Pair<'a> {
         if is_blocked {
             return Ran::Blocked;
         }
-        match plain.code == tested.code {
-            true => Ran::Ended { is_done: plain.code == 0 },
-            false => Ran::Different(format!(
-                "{args:?}: Git's worktree: {plain:?}\nworktree under test: {tested:?}"
-            )),
+        if plain.code == tested.code {
+            Ran::Ended { is_done: plain.code == 0 }
+        } else {
+            Ran::Different(format!("{args:?}: Git's worktree: {plain:?}\nworktree under test: {tested:?}"))
         }
     }
 }
@@ -261,7 +265,7 @@ pub(super) enum Ran {
         is_done: bool,
     },
     /// A mount point kept Git from writing a file. Git then ends without an index, or counts it as
-    /// success, and sapwood does not (SHORTCOMINGS.md), so the worktrees may differ from now on.
+    /// success, and sapwood does not (docs/differences.md). The worktrees may differ from now on.
     Blocked,
     Different(String),
 }

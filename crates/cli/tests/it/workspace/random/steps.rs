@@ -138,9 +138,10 @@ impl<'a> RandomSteps<'a> {
     }
 
     fn file(&mut self, view: &View) -> String {
-        match view.files.is_empty() {
-            true => "a".into(),
-            false => view.files[self.random.below(view.files.len())].clone(),
+        if view.files.is_empty() {
+            "a".into()
+        } else {
+            view.files[self.random.below(view.files.len())].clone()
         }
     }
 
@@ -516,10 +517,7 @@ enum Step {
 }
 
 fn is_file(path: &Path) -> io::Result<()> {
-    match path.symlink_metadata()?.is_file() {
-        true => Ok(()),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
+    if path.symlink_metadata()?.is_file() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 /// Waits until the second of the file's change time is over. Git compares whole seconds, so a

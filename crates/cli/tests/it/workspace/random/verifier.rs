@@ -88,6 +88,20 @@ impl<'a> Verifier<'a> {
             }
         }
         self.same_files(log);
+        self.nothing_unsaved_is_hidden(log);
+    }
+
+    /// Checks that `workspace list` calls a workspace unsaved if its status shows something.
+    fn nothing_unsaved_is_hidden(&self, log: &[String]) {
+        let tested = &self.pair.tested;
+        if !tested.is_workspace() || tested.git(COMPARED[1]).stdout.is_empty() {
+            return;
+        }
+        let listed = tested.workspace_from_outside(&["list", "--json"]);
+        let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+        if listed[0]["unsaved"].is_null() {
+            self.failed(log, &format!("it is not unsaved: {listed:#}"));
+        }
     }
 
     fn same_files(&self, log: &[String]) {

@@ -1,0 +1,186 @@
+//! `sapwood checkpoint`, `undo`, `redo`, `checkpoints` and `fork`: see [`sapwood::checkpoint`].
+
+mod fork;
+mod hook;
+mod list;
+mod undo;
+
+use bstr::{BString, ByteSlice as _};
+use repo::Repository;
+use sapwood::checkpoint::{self, LeftOut, Reason};
+use serde_json::{Value, json};
+
+use crate::{
+    commands::{
+        record::{Command, Group},
+        workspace::context::print_json,
+    },
+    session::{
+        Session,
+        invocation::Invocation,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+    },
+    term::{
+        args::{Grammar, Opt, Set, Table},
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+pub(super) use fork::COMMAND as FORK;
+pub(super) use list::COMMAND as LIST;
+pub(super) use undo::{REDO, UNDO};
+
+/// The version of all JSON documents of these commands. It changes if a field changes its meaning
+/// or goes away.
+const VERSION: u64 = 1;
+
+#[derive(Default)]
+struct Request {
+    label: Option<BString>,
+    json: bool,
+    quiet: bool,
+    head: bool,
+    to: Option<BString>,
+    backend: Option<BString>,
+    hook: bool,
+}
+
+const JSON: Opt<Set<Request>> =
+    Opt::flag("--json", "print one JSON document", |request: &mut Request| &mut request.json);
+const QUIET: Opt<Set<Request>> =
+    Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet);
+
+const TABLE: Table<Set<Request>> = Table {
+    usage: &["sapwood checkpoint [-m <label>] [-q] [--json]", "sapwood checkpoint --hook"],
+    options: &[
+        Opt::text("-m, --message <label>", "a text that says what the state is", |request: &mut Request| {
+            &mut request.label
+        }),
+        Opt::flag(
+            "--hook",
+            "serve as the hook of a coding agent, which describes the call on standard input",
+            |request: &mut Request| &mut request.hook,
+        ),
+        QUIET,
+        JSON,
+    ],
+    grammar: Grammar::Mixed,
+};
+
+/// The record of `checkpoint`.
+pub(super) const COMMAND: Command = Command {
+    name: "checkpoint",
+    summary: "Store the state of the worktree and the index",
+    about: "Stores all tracked and untracked files, but not ignored ones, and the index, as Git objects under \
+            `refs/sapwood/checkpoints/`. `git log --all` does not show them, and `git push --all` does not push \
+            them. Nothing in the worktree or the index changes. `sapwood undo` restores the state.\n\n\
+            `sapwood.checkpointKeep` (200) and `sapwood.checkpointExpire` (`14.days.ago`) limit the entries of a \
+            worktree. Other repositories in the worktree, and files that cannot be read, are left out; a warning \
+            names them.\n\n\
+            With `--hook` it reads the JSON document that coding agents give their hooks, takes the label from it, \
+            and prints nothing. The exit code of a failure is 1, which no agent takes for a veto. Outside of a \
+            repository it does nothing.",
+    group: Group::Own,
+    syntax: &TABLE,
+    run,
+    ..Command::BASE
+};
+
+/// Runs `checkpoint`. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    no_arguments(&TABLE.parse(args)?.store(&mut request)?)?;
+    if request.hook { serve(run).or_else(as_error) } else { make(run, request) }
+}
+
+/// Serves as the hook of a coding agent.
+fn serve(run: &Invocation) -> Result<u8, Failure> {
+    let label = Some(hook::label(run)?);
+    match run.look_for_repository() {
+        Ok(_) => make(run, Request { label, quiet: true, ..Request::default() }),
+        Err(_) => Ok(0),
+    }
+}
+
+/// Agents take some exit codes for a veto of the call.
+fn as_error(failure: Failure) -> Result<u8, Failure> {
+    match failure {
+        failure @ Failure::Signal(_) => Err(failure),
+        failure => {
+            failure.print();
+            Ok(1)
+        }
+    }
+}
+
+/// Makes an entry, and reports it. Returns the exit code.
+fn make(run: &Invocation, request: Request) -> Result<u8, Failure> {
+    let (repo, settings) = open(run)?;
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let label = request.label.unwrap_or_default();
+    let made = checkpoint::Request { label, command: command_line(run) };
+    let made = checkpoint::make(session.context(run), made)?;
+    if request.json {
+        print_json(&json!({
+            "version": VERSION,
+            "number": made.number,
+            "ref": made.name.to_str_lossy(),
+            "changed": made.is_changed,
+            "leftOut": left_out(&made.left_out),
+        }));
+    } else if !request.quiet {
+        warn_of(&made.left_out);
+        console::out(format!("Checkpoint {}", made.number));
+    }
+    Ok(0)
+}
+
+/// Opens the repository of a command.
+fn open(run: &Invocation) -> Result<(Repository, Settings), Failure> {
+    let repo = run.open()?;
+    if repo.work_tree().is_none() {
+        return Err(Failure::no_worktree());
+    }
+    refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
+    let settings = Settings::read(&repo)?.for_recording();
+    Ok((repo, settings))
+}
+
+fn no_arguments(rest: &[BString]) -> Result<(), Failure> {
+    match rest.first() {
+        None => Ok(()),
+        Some(extra) => Err(Failure::fatal(text!("unexpected argument '", extra, "'"))),
+    }
+}
+
+/// Returns the command line, for the entry.
+fn command_line(run: &Invocation) -> BString {
+    let words = [BString::from("sapwood"), run.command.clone()];
+    bstr::join(" ", words.iter().chain(&run.args)).into()
+}
+
+/// Warns of paths that an entry does not hold.
+fn warn_of(left_out: &[LeftOut]) {
+    for LeftOut { path, reason } in left_out {
+        console::warning(text!("'", path, "' is not in the checkpoint: ", describe(reason)));
+    }
+}
+
+fn describe(reason: &Reason) -> BString {
+    match reason {
+        Reason::Repository => "it is another repository".into(),
+        Reason::Special => "it is neither a file nor a link".into(),
+        Reason::Name => "Git allows no such name".into(),
+        Reason::Unreadable(error) => error.as_str().into(),
+    }
+}
+
+/// Returns the paths that an entry does not hold, for a JSON document.
+fn left_out(left_out: &[LeftOut]) -> Value {
+    let one = |LeftOut { path, reason }: &LeftOut| json!({ "path": path.to_str_lossy(), "reason": describe(reason).to_str_lossy() });
+    left_out.iter().map(one).collect()
+}

@@ -1,0 +1,55 @@
+//! Loading the index, and changing it. See [`sapwood::index`] and [`sapwood::transaction`].
+
+use bstr::BString;
+use format::index::Index;
+use repo::Repository;
+use sapwood::index;
+pub(crate) use sapwood::transaction::{Collapse, Done, IncompleteSteps, IndexTransaction, Recorded, Start};
+
+use crate::{
+    session::{
+        events::printing,
+        settings::Settings,
+        sparse_index::{Expansion, ExpansionHint, Read},
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// See [`index::read_index`].
+pub(crate) fn read_index(
+    repo: &Repository,
+    settings: &Settings,
+    worktree: &sys::Dir,
+    hint: ExpansionHint,
+    when: Expansion,
+) -> Result<Read, Failure> {
+    Ok(index::read_index(printing(repo, settings), worktree, hint, when)?)
+}
+
+/// See [`index::load_index`].
+pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+    Ok(index::load_index(printing(repo, settings))?)
+}
+
+/// See [`index::load_compact`].
+pub(crate) fn load_compact(
+    repo: &Repository,
+    settings: &Settings,
+    worktree: &sys::Dir,
+    hint: ExpansionHint,
+) -> Result<Index, Failure> {
+    Ok(index::load_compact(printing(repo, settings), worktree, hint)?)
+}
+
+/// See [`index::load_raw`].
+pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+    Ok(index::load_raw(repo, settings)?)
+}
+
+/// Prints `<path>: needs merge` for each path on standard output.
+pub(crate) fn list_unmerged(paths: &[BString]) {
+    paths.iter().for_each(|path| console::out(text!(path, ": needs merge")));
+}

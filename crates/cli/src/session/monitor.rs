@@ -1,0 +1,40 @@
+//! The file system monitor of a run. See [`sapwood::monitor`].
+
+use engine::monitor::Response;
+use format::index::Index;
+use repo::Repository;
+pub(crate) use sapwood::monitor::{Monitor, WriteIndex, configured, is_running, printed, query_workspace};
+use sapwood::{Context, monitor};
+
+use crate::{
+    session::{events::Terminal, invocation::Invocation, settings::Settings},
+    term::{failure::Failure, notice::Printer},
+};
+
+/// See [`monitor::refresh`].
+pub(crate) fn refresh(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    index: &mut Index,
+) -> Result<WriteIndex, Failure> {
+    refresh_submodule(run, (repo, settings), (repo, settings), index)
+}
+
+/// See [`monitor::refresh_submodule`].
+pub(crate) fn refresh_submodule(
+    run: &Invocation,
+    top: (&Repository, &Settings),
+    (repo, settings): (&Repository, &Settings),
+    index: &mut Index,
+) -> Result<WriteIndex, Failure> {
+    let events = Terminal::new(run);
+    let interrupt = sys::interrupt::flag();
+    let top = Context { repo: top.0, settings: top.1, events: &events, interrupt, hands_over: false };
+    Ok(monitor::refresh_submodule(top, Context { repo, settings, ..top }, index)?)
+}
+
+/// See [`monitor::unknown`].
+pub(crate) fn unknown(error: &dyn std::error::Error) -> Response {
+    monitor::unknown(error, &Printer)
+}

@@ -1,0 +1,119 @@
+//! The hooks of coding agents, called as the agents call them: a JSON document on standard input,
+//! and an exit code.
+
+use std::{io::Write as _, path::Path, process::Stdio};
+
+use serde_json::{Value, json};
+use testkit::{Repo, Run, Sandbox};
+
+use super::example;
+use crate::SAPWOOD;
+
+/// Runs a hook as an agent does, in a shell.
+fn call(repo: &Repo<'_>, command: &str, input: &str) -> Run {
+    let mut shell = repo.command(Path::new("/bin/sh"));
+    let path = shell.get_envs().find_map(|(name, value)| (name == "PATH").then_some(value?)).expect("a PATH");
+    let dirs = [Path::new(SAPWOOD).parent().expect("a directory").to_owned()];
+    let path = std::env::join_paths(dirs.into_iter().chain(std::env::split_paths(path))).expect("a PATH");
+    shell.env("PATH", path).args(["-c", command]);
+    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.as_mut().expect("a shell");
+    // A hook that reads nothing closes the pipe.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    let mut out = [Vec::new(), Vec::new()];
+    std::io::Read::read_to_end(&mut child.stdout.take().expect("a pipe"), &mut out[0]).expect("read");
+    std::io::Read::read_to_end(&mut child.stderr.take().expect("a pipe"), &mut out[1]).expect("read");
+    let code = child.wait().expect("an end").code().expect("an exit code");
+    let [stdout, stderr] = out;
+    Run { code, stdout: stdout.into(), stderr: stderr.into() }
+}
+
+/// Returns the commands in a file, by event.
+fn commands(file: &str) -> Vec<(String, String)> {
+    let text = std::fs::read(example("agents").join(file)).expect("an example");
+    let document: Value = serde_json::from_slice(&text).expect("JSON");
+    let hooks = document["hooks"].as_object().expect("events");
+    let command = |(event, groups): (&String, &Value)| {
+        let group = &groups[0];
+        let hook = if group["hooks"].is_null() { group } else { &group["hooks"][0] };
+        (event.clone(), hook["command"].as_str().expect("a command").to_owned())
+    };
+    hooks.iter().map(command).collect()
+}
+
+/// Returns the document of an event, as the agent's reference describes it, and the label.
+fn document(event: &str, dir: &str) -> (Value, &'static str) {
+    let common = json!({
+        "session_id": "s", "transcript_path": "/tmp/t.jsonl", "cwd": dir, "hook_event_name": event,
+        "permission_mode": "default", "conversation_id": "c", "workspace_roots": [dir],
+    });
+    let (fields, label) = match event {
+        "UserPromptSubmit" => (json!({ "prompt": "Fix it" }), "UserPromptSubmit: Fix it"),
+        "PostToolUse" => (
+            json!({
+                "tool_name": "Bash", "tool_use_id": "t", "tool_response": { "stdout": "x".repeat(100_000) },
+                "tool_input": { "command": "make test", "description": "Run the tests" },
+            }),
+            "Bash: make test",
+        ),
+        "AfterTool" => (
+            json!({ "tool_name": "write_file", "tool_input": { "file_path": "src/a", "content": "b" } }),
+            "write_file: src/a",
+        ),
+        "afterFileEdit" => (
+            json!({ "file_path": "/r/a", "edits": [{ "old_string": "a", "new_string": "b" }] }),
+            "afterFileEdit: /r/a",
+        ),
+        "afterShellExecution" => (json!({ "command": "ls", "output": "a\n" }), "afterShellExecution: ls"),
+        other => panic!("unknown event {other}"),
+    };
+    let mut all = common;
+    all.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+    (all, label)
+}
+
+#[test]
+fn agents_store_a_checkpoint_after_each_call() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.write("a", "1\n");
+    repo.commit("one");
+    let mut labels: Vec<String> = Vec::new();
+    for file in ["claude-code.json", "codex.json", "gemini-cli.json", "cursor.json"] {
+        for (event, command) in commands(file) {
+            repo.write("a", format!("{file} {event}\n"));
+            let (document, label) = document(&event, &repo.path.to_string_lossy());
+            let run = call(&repo, &command, &document.to_string());
+            assert_eq!((run.code, run.stdout.as_slice()), (0, &b""[..]), "{file} {event}: {}", run.stderr);
+            labels.insert(0, label.to_owned());
+        }
+    }
+    let listed = repo.run(SAPWOOD.as_ref(), &["checkpoints", "--json"]).stdout;
+    let listed: Value = serde_json::from_slice(&listed).expect("a document");
+    assert_eq!(listed["version"], 1);
+    let found = listed["checkpoints"].as_array().expect("a list").iter().rev();
+    let found: Vec<&str> = found.map(|entry| entry["label"].as_str().expect("a label")).collect();
+    assert_eq!(found, labels);
+    assert_eq!(repo.run(SAPWOOD.as_ref(), &["undo", "2"]).code, 0);
+    assert_eq!(repo.read("a"), "gemini-cli.json AfterTool\n");
+}
+
+/// No failure of a hook is a veto, and outside of a repository there is nothing to do.
+#[test]
+fn a_failing_hook_is_no_veto() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    let hook = "sapwood checkpoint --hook";
+    let (document, _) = document("PostToolUse", "/");
+    let outside = call(&sandbox.repo("home"), hook, &document.to_string());
+    assert_eq!((outside.code, outside.stdout, outside.stderr), (0, "".into(), "".into()));
+    for input in ["", "no document", "{\"tool_name\":"] {
+        let run = call(&repo, hook, input);
+        assert_eq!((run.code, run.stdout.as_slice()), (1, &b""[..]));
+        assert!(run.stderr.starts_with(b"error: standard input is not JSON"), "{}", run.stderr);
+    }
+    repo.git(&["config", "sapwood.checkpointKeep", "none"]);
+    let run = call(&repo, hook, &document.to_string());
+    assert_eq!((run.code, run.stdout.as_slice()), (1, &b""[..]), "{}", run.stderr);
+    assert!(run.stderr.starts_with(b"fatal: bad numeric config value"), "{}", run.stderr);
+}
