@@ -34,27 +34,35 @@ edits:
 environments:
     SAPWOOD_TEST_FULL=1 .ci/test -- environments
 
-# killed at 100 random moments of a clone and of a switch, and before every call of a switch with submodules
+# killed before every change on disk: commands of every day, clones, switches (also with submodules), base push and pull
 crash:
-    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- killed
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- killed:: recursion::recovers
 
 # 5,000 random edits on each backend of a workspace, beside an ordinary worktree (needs root: mounts)
 workspace-edits:
     SAPWOOD_TEST_FULL=1 .ci/test -- workspace::random
 
+# 200 random runs: no removal by class or budget takes unsaved work (needs root: mounts)
+workspace-classes:
+    SAPWOOD_TEST_FULL=1 .ci/test -- workspace::classes::nothing_unsaved
+
+# 10,000 random edits, checkpoints, undos, redos and forks beside a model that copies everything
+checkpoints:
+    SAPWOOD_TEST_FULL=1 .ci/test -- checkpoint::
+
 # 500 random histories of commits, rebases, switches and workspaces that take builds along, with make and ninja
 workspace-builds:
     SAPWOOD_TEST_FULL=1 .ci/test -- workspace::builds
 
-# clones with a base, killed at 100 random moments and finished by the same command
+# clones with a base, killed before every change on disk and finished by the same command
 base-crash:
     SAPWOOD_TEST_FULL=1 .ci/test -- clone_base::a_killed
 
-# killed at 50 random moments of each command of workspaces, then rebooted (needs root: mounts)
+# killed before every change on disk and mount of each command of workspaces, then rebooted (needs root: mounts)
 workspace-crash:
-    SAPWOOD_TEST_FULL=1 .ci/test -- workspace::killed
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- workspace::killed workspace::differences::a_killed
 
-# hostile servers beside Git, and clones and fetches that are cut or killed at 50 moments
+# hostile servers beside Git, and clones and fetches that are cut or killed 50 times
 wire:
     SAPWOOD_TEST_FULL=1 .ci/test -- hostile_servers cuts
 
@@ -95,60 +103,65 @@ fuzz:
 day *args:
     .ci/oracle
     cargo build --release
-    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p lab -- day "$@"
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p sapwood-lab -- day "$@"
 
 # sapwood, Git and gix side by side (needs root: loop mounts)
 bench *args:
     cargo build --release
-    cargo run --release -p lab -- checkout "$@"
+    cargo run --release -p sapwood-lab -- checkout "$@"
 
 # the same on slow disks (needs root: mounts); --tree names a repository or bundle
 weather *args:
     cargo build --release
-    cargo run --release -p lab -- weather "$@"
+    cargo run --release -p sapwood-lab -- weather "$@"
 
 # status beside Git's and gix's, warm and on slow disks (needs root: mounts)
 status *args:
     cargo build --release
-    cargo run --release -p lab -- status "$@"
+    cargo run --release -p sapwood-lab -- status "$@"
 
 # index, multi-pack-index, commit-graph and index-pack beside Git's and gix's
 write *args:
     cargo build --release
-    cargo run --release -p lab -- write "$@"
+    cargo run --release -p sapwood-lab -- write "$@"
 
 # workspaces beside worktrees, copies that share bytes, and unionfs-fuse (needs root: mounts)
 workspace *args:
     cargo build --release
-    PATH="$PWD/target/release:$PATH" cargo run --release -p lab -- workspace "$@"
+    PATH="$PWD/target/release:$PATH" cargo run --release -p sapwood-lab -- workspace "$@"
 
 # the steps of a day in a workspace, beside a plain worktree (needs root: mounts)
 life *args:
     cargo build --release
-    PATH="$PWD/target/release:$PATH" cargo run --release -p lab -- life "$@"
+    PATH="$PWD/target/release:$PATH" cargo run --release -p sapwood-lab -- life "$@"
 
 # add, commit and stash beside Git's, on local disks and on disks whose flushes take time (needs root: mounts)
 add *args:
     cargo build --release
-    cargo run --release -p lab -- add "$@"
+    cargo run --release -p sapwood-lab -- add "$@"
 
 # clone and fetch beside Git's and gix's, over files, https, slow lines and ssh (needs root: mounts; nginx, fcgiwrap, sshd)
 clone *args:
     .ci/oracle
     cargo build --release
-    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p lab -- clone "$@"
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p sapwood-lab -- clone "$@"
 
 # hosts that begin a job on one repository: clones, mirrors, archives, shared bases (needs root: namespaces and mounts)
 fleet *args:
     .ci/oracle
     cargo build --release
-    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p lab -- fleet "$@"
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p sapwood-lab -- fleet "$@"
 
 # status over a shared base, local and on a network disk, as in an article of 2012 (needs root: mounts)
 article *args:
     cargo build --release
-    PATH="$PWD/target/release:$PATH" cargo run --release -p lab -- article "$@"
+    PATH="$PWD/target/release:$PATH" cargo run --release -p sapwood-lab -- article "$@"
+
+# docs/commands.md, from the records of the commands, and docs/settings.md, from the keys of the settings
+documents:
+    cargo run --quiet -p sapwood-cli -- help --markdown >docs/commands.new && mv docs/commands.new docs/commands.md
+    cargo run --quiet -p sapwood-cli -- help --settings >docs/settings.new && mv docs/settings.new docs/settings.md
 
 # docs/measurements.md and its charts, from the records that `--record docs/measurements/NAME.json` wrote
 report:
-    cargo run -p lab -- report
+    cargo run -p sapwood-lab -- report
