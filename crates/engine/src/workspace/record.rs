@@ -13,7 +13,7 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use format::{HashKind, ObjectId, config::Edit};
-use repo::Trust;
+use repo::{Repository, Trust, Worktree};
 use store::{Components, Fsync, Lock, LockOptions, SharedRepository};
 use sys::{File, FileType, by_path};
 
@@ -64,6 +64,10 @@ pub enum Error {
     Missing(OsString),
     #[error("the workspace '{}' is sealed: '{action}' does not serve it", .name.to_string_lossy())]
     Sealed { name: OsString, action: &'static str },
+    #[error("the workspace '{}' is being created by process {pid}", .name.to_string_lossy())]
+    Begun { name: OsString, pid: u64 },
+    #[error("the creation of the workspace '{}' was interrupted", .name.to_string_lossy())]
+    Interrupted { name: OsString },
     #[error(transparent)]
     Config(#[from] store::config::Error),
     #[error(transparent)]
@@ -94,6 +98,9 @@ pub enum Activity {
     /// The process with this number is creating it. If it is gone, nobody was told of the
     /// workspace.
     Begun(u64),
+    /// The process with this number checks a landing in it. If it is gone, nobody needs the
+    /// workspace.
+    Check(u64),
 }
 
 /// The facts about a workspace that is a repository of its own, as they were at its creation.
@@ -189,6 +196,28 @@ impl Workspace {
             Some(_) => Err(Error::Sealed { name: self.name.clone(), action }),
             None => Ok(()),
         }
+    }
+
+    /// Returns the linked worktree of `repo` that the workspace is; `None` for a sealed one. An
+    /// ordinary worktree may have the name of a sealed workspace.
+    pub fn linked_worktree(&self, repo: &Repository) -> Option<Worktree> {
+        self.record.sealed.is_none().then(|| repo.linked_worktree(&self.name)).flatten()
+    }
+
+    /// Refuses a workspace that is not complete yet.
+    pub fn refuse_begun(&self) -> Result<(), Error> {
+        match self.record.activity {
+            Activity::Begun(pid) if sys::is_running(pid) == Some(true) => {
+                Err(Error::Begun { name: self.name.clone(), pid })
+            }
+            Activity::Begun(_) => Err(Error::Interrupted { name: self.name.clone() }),
+            Activity::Active | Activity::Frozen | Activity::Check(_) => Ok(()),
+        }
+    }
+
+    /// Returns true if a landing is checked in it, or was when the process was killed.
+    pub fn is_check(&self) -> bool {
+        matches!(self.record.activity, Activity::Check(_))
     }
 
     /// Returns the layers of ignored files, from top to bottom.
@@ -410,18 +439,19 @@ pub fn find(common: &Path, name: &OsStr) -> Result<Workspace, Error> {
     load(common, name)?.ok_or_else(|| Error::Missing(name.to_owned()))
 }
 
-/// Returns the workspace of a Git directory, if it is a workspace's.
+/// Returns the workspace of a Git directory, if it is that of a linked workspace.
 pub fn of_git_dir(common: &Path, git_dir: &Path) -> Result<Option<Workspace>, Error> {
     let is_linked = git_dir.parent().is_some_and(|above| above.file_name() == Some(OsStr::new("worktrees")));
     match git_dir.file_name().filter(|_| is_linked) {
-        Some(name) => load(common, name),
+        Some(name) => of_worktree(common, name),
         None => Ok(None),
     }
 }
 
-/// Returns the workspace of a worktree's administrative directory, if it is a workspace's.
+/// Returns the workspace of a worktree's administrative directory, if it is a workspace's. A sealed
+/// workspace with the same name has none.
 pub fn of_worktree(common: &Path, id: &OsStr) -> Result<Option<Workspace>, Error> {
-    load(common, id)
+    Ok(load(common, id)?.filter(|workspace| workspace.record.sealed.is_none()))
 }
 
 /// Parses the `.git` file of an unmounted workspace at `dir`. Returns the common directory and the
@@ -452,6 +482,10 @@ pub fn is_at(common: &Path, name: &OsStr, dir: &Path) -> Result<bool, Error> {
     if mark.split(|byte| *byte == 0).any(|named| is_it(Path::new(sys::os_str(named)))) {
         return Ok(true);
     }
+    // The administrative directory of a sealed workspace's name belongs to another worktree.
+    if load(common, name)?.is_some_and(|workspace| workspace.record.sealed.is_some()) {
+        return Ok(false);
+    }
     let admin = common.join("worktrees").join(name);
     let gitdir = read(&admin.join("gitdir"));
     let gitfile = admin.join(sys::os_str(gitdir.trim_end()));
@@ -480,6 +514,10 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
     };
     let one = |key: &str| all(key).last().copied();
     let path_of = |value: &BString| PathBuf::from(sys::os_str(value));
+    let process = |pid: &BString| {
+        let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
+        pid.ok_or_else(|| damaged("it names no process"))
+    };
     let dir = one("dir").map(path_of).filter(|dir| dir.is_absolute());
     let backend = one("backend").and_then(|name| Backend::from_name(name));
     let base = match (one("basedir"), one("base")) {
@@ -494,13 +532,11 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
         layers: all("layer").into_iter().map(path_of).collect(),
         place: one("place").map(path_of),
         durability: one("volatile").map(|_| Durability::Volatile),
-        activity: match (one("frozen"), one("begun")) {
-            (Some(_), _) => Activity::Frozen,
-            (None, Some(pid)) => {
-                let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
-                Activity::Begun(pid.ok_or_else(|| damaged("it names no process"))?)
-            }
-            (None, None) => Activity::Active,
+        activity: match (one("frozen"), one("begun"), one("check")) {
+            (Some(_), ..) => Activity::Frozen,
+            (None, Some(pid), _) => Activity::Begun(process(pid)?),
+            (None, None, Some(pid)) => Activity::Check(process(pid)?),
+            (None, None, None) => Activity::Active,
         },
         sealed: match one("sealed") {
             Some(commit) => {
@@ -541,6 +577,7 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
         Activity::Active => {}
         Activity::Frozen => add("frozen", "true".into()),
         Activity::Begun(pid) => add("begun", pid.to_string().into()),
+        Activity::Check(pid) => add("check", pid.to_string().into()),
     }
     if let Some(Sealed { branch, commit }) = &record.sealed {
         add("sealed", commit.to_string().into());

@@ -45,20 +45,37 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Checked {
     layer: Layer,
-    list: List,
+    /// `None` if the layer does not exist.
+    list: Option<List>,
 }
 
 impl Checked {
-    /// Lists the upper layer; `None` if there is none, or if it cannot be read.
-    pub fn before_check(workspace: &Workspace) -> Option<Checked> {
-        let layer = Layer::of(workspace)?;
-        let list = upper::changed_paths(&layer).ok()?;
-        Some(Checked { layer, list })
+    /// Lists the upper layer; `None` if the workspace has none.
+    pub fn before_check(workspace: &Workspace) -> Result<Option<Checked>, upper::Error> {
+        let Some(layer) = Layer::of(workspace) else { return Ok(None) };
+        let list = listed(&layer)?;
+        Ok(Some(Checked { layer, list }))
     }
 
     /// Returns true if the upper layer is still the same.
     pub fn is_still_there(&self) -> bool {
-        upper::changed_paths(&self.layer).is_ok_and(|now| now.is_same_state(&self.list))
+        match (listed(&self.layer), &self.list) {
+            (Ok(Some(now)), Some(before)) => now.is_same_state(before),
+            (Ok(None), None) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Lists the upper layer; `None` if it does not exist.
+fn listed(layer: &Layer) -> Result<Option<List>, upper::Error> {
+    match upper::changed_paths(layer) {
+        Err(upper::Error::Unreadable { path, source })
+            if source.kind() == io::ErrorKind::NotFound && path == layer.upper =>
+        {
+            Ok(None)
+        }
+        list => list.map(Some),
     }
 }
 

@@ -4,17 +4,21 @@
 //! copies), its own configuration, refs, reflogs and hooks. No file in it holds a path that Git
 //! follows, except the address of `origin`.
 //!
-//! Order: the commit-graph, the loose objects, the packs, then the refs. A `gc` that runs meanwhile
-//! moves objects from left to right, so nothing that existed at the start is missed. The caller
-//! removes what was made if it fails.
+//! Order: the refs and `shallow` are read; the objects are shared ([`objects`]); the refs are read
+//! again, and those of the first reading are written. All objects of a ref that did not move were
+//! there meanwhile. The copy is examined for the others: a `gc` may have removed what they needed.
+//! If it lacks something, everything begins again. The caller removes what was made if it fails.
 //!
 //! Design: docs/design/sealed.md.
+
+mod objects;
 
 use std::{
     collections::BTreeSet,
     io::{self, ErrorKind, Write as _},
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
 };
 
 use bstr::BString;
@@ -25,6 +29,12 @@ use store::{
     refs::{Change, Expected, PackedRef},
 };
 use sys::{FileType, by_path};
+
+use self::objects::Sharer;
+use crate::{
+    crew::Workers,
+    fetch::connected::{self, Connected},
+};
 
 /// The way in which a workspace gets the objects of the repository.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +88,10 @@ pub enum Error {
     NoClones { path: PathBuf, source: io::Error },
     #[error("the packs in '{}' change too often; try again", .0.display())]
     Busy(PathBuf),
+    #[error("the object {0} is missing, which a branch, a tag or the commit of the workspace needs")]
+    Missing(ObjectId),
+    #[error("interrupted")]
+    Interrupted,
     #[error(transparent)]
     Repository(#[from] repo::Error),
     #[error(transparent)]
@@ -118,6 +132,39 @@ pub struct Parts<'a> {
     pub settings: &'a [(BString, BString)],
     /// The options for writing its refs. The directories in them are replaced.
     pub refs: store::refs::Options,
+    /// The workers that examine the copy.
+    pub workers: Workers,
+    /// Raised to stop.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// A Git directory that was written.
+#[derive(Debug)]
+pub struct Written {
+    /// The form in which the objects came.
+    pub shared: Shared,
+    /// The files of objects that must be synced.
+    pub objects: Vec<PathBuf>,
+}
+
+/// The part of the repository that says which objects are needed.
+#[derive(PartialEq, Eq)]
+struct Tips {
+    branches: Vec<(BString, ObjectId)>,
+    tags: Vec<(BString, ObjectId)>,
+    shallow: Option<Vec<u8>>,
+}
+
+impl Tips {
+    fn of(repo: &Repository) -> Result<Tips, Error> {
+        let shallow = shallow(repo)?;
+        let (branches, tags) = (repo.refs("refs/heads/")?, repo.refs("refs/tags/")?);
+        Ok(Tips { branches, tags, shallow })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &(BString, ObjectId)> {
+        self.branches.iter().chain(&self.tags)
+    }
 }
 
 /// The form in which the objects came.
@@ -131,7 +178,7 @@ pub enum Shared {
 
 impl Parts<'_> {
     /// Writes the Git directory `dir`, which must be empty, without its index.
-    pub fn write(&self, dir: &Path) -> Result<Shared, Error> {
+    pub fn write(&self, dir: &Path) -> Result<Written, Error> {
         for name in
             ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags", "hooks", "info"]
         {
@@ -139,16 +186,71 @@ impl Parts<'_> {
             by_path::create_dir(&dir).map_err(Error::io("create", &dir))?;
         }
         self.write_config(dir)?;
-        let shared = self.share_objects(&dir.join("objects"))?;
         if let Some(hooks) = self.hooks {
             copy_hooks(hooks, &dir.join("hooks"))?;
         }
-        let shallow = self.repo.common_dir().join("shallow");
-        if let Some(content) = by_path::read(&shallow).map_err(Error::io("read", &shallow))? {
-            write(&dir.join("shallow"), &content)?;
+        self.copy(dir)
+    }
+
+    /// Gives the directory the objects and the refs of one moment.
+    fn copy(&self, dir: &Path) -> Result<Written, Error> {
+        const TRIES: usize = 8;
+        let mut sharer = Sharer::new(self.sharing);
+        let mut tips = Tips::of(self.repo)?;
+        let mut missing = None;
+        for _ in 0..TRIES {
+            sharer.share(self.repo, &dir.join("objects"))?;
+            let now = Tips::of(self.repo)?;
+            let doubtful = self.doubtful(&tips, &now);
+            missing = self.missing(dir, &tips, &doubtful)?;
+            if missing.is_none() && tips.shallow == now.shallow {
+                self.write_packed(dir, &tips, &BTreeSet::new())?;
+                self.write_head(dir)?;
+                return Ok(Written { shared: sharer.shared, objects: sharer.made });
+            }
+            tips = now;
         }
-        self.write_refs(dir)?;
-        Ok(shared)
+        let objects = || Error::Busy(self.repo.objects_dir().to_owned());
+        Err(missing.map_or_else(objects, Error::Missing))
+    }
+
+    /// Returns the tips that may have lost objects before these were shared: those that are no refs
+    /// any more, and the commit of the workspace.
+    fn doubtful(&self, tips: &Tips, now: &Tips) -> BTreeSet<ObjectId> {
+        let kept: BTreeSet<&(BString, ObjectId)> = now.all().collect();
+        let (sure, mut doubtful): (BTreeSet<_>, BTreeSet<_>) = tips.all().partition(|tip| kept.contains(tip));
+        let commit = (BString::default(), self.commit);
+        doubtful.insert(&commit);
+        let sure: BTreeSet<ObjectId> = sure.into_iter().map(|(_, oid)| *oid).collect();
+        doubtful.into_iter().map(|(_, oid)| *oid).filter(|oid| !sure.contains(oid)).collect()
+    }
+
+    /// Returns an object that the copy lacks, and that one of the `doubtful` tips needs. The others
+    /// are complete.
+    fn missing(
+        &self,
+        dir: &Path,
+        tips: &Tips,
+        doubtful: &BTreeSet<ObjectId>,
+    ) -> Result<Option<ObjectId>, Error> {
+        if doubtful.is_empty() {
+            return Ok(None);
+        }
+        self.write_packed(dir, tips, doubtful)?;
+        // Without HEAD, it is no repository.
+        let head = dir.join("HEAD");
+        write(&head, b"ref: refs/heads/none\n")?;
+        let copy = self.repo.open_git_dir(dir)?;
+        let options = connected::Options { workers: self.workers, interrupt: self.interrupt };
+        let doubtful: Vec<ObjectId> = doubtful.iter().copied().collect();
+        let found = connected::check(&copy, &doubtful, options);
+        by_path::remove_file(&head).map_err(Error::io("remove", &head))?;
+        match found {
+            Ok(Connected::Complete) => Ok(None),
+            Ok(Connected::Missing(oid)) => Ok(Some(oid)),
+            Err(connected::Error::Interrupted) => Err(Error::Interrupted),
+            Err(connected::Error::Repo(error)) => Err(error.into()),
+        }
     }
 
     fn write_config(&self, dir: &Path) -> Result<(), Error> {
@@ -169,26 +271,49 @@ impl Parts<'_> {
         write(&dir.join("config"), &content)
     }
 
-    fn write_refs(&self, dir: &Path) -> Result<(), Error> {
-        let options = store::refs::Options {
+    /// Returns the options for writing refs in the directory.
+    fn refs_in(&self, dir: &Path) -> store::refs::Options {
+        store::refs::Options {
             git_dir: dir.to_owned(),
             common_dir: dir.to_owned(),
             display_dir: dir.to_owned(),
             // The caller syncs everything at the end.
             fsync: Fsync { disabled: true, ..self.refs.fsync },
             ..self.refs.clone()
-        };
-        let packed = |name: BString, oid| PackedRef { name, oid, peeled: None };
+        }
+    }
+
+    /// Writes `shallow`, and the branches and tags without those at `left_out`.
+    fn write_packed(&self, dir: &Path, tips: &Tips, left_out: &BTreeSet<ObjectId>) -> Result<(), Error> {
+        for name in ["packed-refs", "shallow"] {
+            let path = dir.join(name);
+            match by_path::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        if let Some(shallow) = &tips.shallow {
+            write(&dir.join("shallow"), shallow)?;
+        }
+        let is_wanted = |tip: &&(BString, ObjectId)| !left_out.contains(&tip.1);
         let mut refs = Vec::new();
-        for (name, oid) in self.repo.refs("refs/heads/")? {
-            let short = name.strip_prefix(b"refs/heads/").unwrap_or(&name);
-            refs.push(packed([b"refs/remotes/origin/", short].concat().into(), oid));
+        for (name, oid) in tips.branches.iter().filter(is_wanted) {
+            let short = name.strip_prefix(b"refs/heads/").unwrap_or(name);
+            let name = [b"refs/remotes/origin/", short].concat().into();
+            refs.push(PackedRef { name, oid: *oid, peeled: None });
         }
-        for (name, oid) in self.repo.refs("refs/tags/")? {
-            let peeled = self.repo.peel_object(oid).map(|(peeled, _)| peeled).ok();
-            refs.push(PackedRef { name, oid, peeled: peeled.filter(|peeled| *peeled != oid) });
+        for (name, oid) in tips.tags.iter().filter(is_wanted) {
+            let peeled = self.repo.peel_object(*oid).map(|(peeled, _)| peeled).ok();
+            let peeled = peeled.filter(|peeled| peeled != oid);
+            refs.push(PackedRef { name: name.clone(), oid: *oid, peeled });
         }
-        store::refs::write_packed(&options, &refs)?;
+        Ok(store::refs::write_packed(&self.refs_in(dir), &refs)?)
+    }
+
+    fn write_head(&self, dir: &Path) -> Result<(), Error> {
+        let options = self.refs_in(dir);
         let (new, message) = (self.commit, BString::from("workspace: created"));
         let expected = Expected::Any;
         let mut changes = Vec::new();
@@ -209,26 +334,17 @@ impl Parts<'_> {
         }
         Ok(())
     }
-
-    fn share_objects(&self, to: &Path) -> Result<Shared, Error> {
-        let mut sharer = Sharer { sharing: self.sharing, shared: Shared::Free };
-        for dir in self.repo.objects().directories() {
-            sharer.commit_graph(&dir.join("info"), &to.join("info"))?;
-        }
-        for dir in self.repo.objects().directories() {
-            sharer.loose(dir, to, self.repo.hash())?;
-        }
-        for dir in self.repo.objects().directories() {
-            sharer.packs(&dir.join("pack"), &to.join("pack"))?;
-        }
-        Ok(sharer.shared)
-    }
 }
 
-/// Makes a Git directory durable, which nobody else has changed yet. Objects that were linked are
-/// durable already.
-pub fn sync(dir: &Path, fsync: &Fsync) -> Result<(), Error> {
-    let (mut files, mut dirs) = (Vec::new(), vec![dir.to_owned()]);
+fn shallow(repo: &Repository) -> Result<Option<Vec<u8>>, Error> {
+    let path = repo.common_dir().join("shallow");
+    by_path::read(&path).map_err(Error::io("read", &path))
+}
+
+/// Makes a Git directory durable, which nobody else has changed yet. Of its objects only `made` are
+/// synced: a link is as durable as the file in the repository.
+pub fn sync(dir: &Path, made: Vec<PathBuf>, fsync: &Fsync) -> Result<(), Error> {
+    let (mut files, mut dirs) = (made, vec![dir.to_owned()]);
     let mut pending = vec![dir.to_owned()];
     while let Some(above) = pending.pop() {
         for (name, kind) in by_path::list(&above).map_err(Error::io("read", &above))? {
@@ -267,157 +383,4 @@ fn copy_hooks(from: &Path, to: &Path) -> Result<(), Error> {
         copied.map_err(Error::io("write", &to))?;
     }
     Ok(())
-}
-
-/// Gives files of one object directory to another.
-struct Sharer {
-    sharing: Sharing,
-    shared: Shared,
-}
-
-impl Sharer {
-    /// Shares one file. Returns false if it is gone.
-    fn file(&mut self, from: &Path, to: &Path) -> Result<bool, Error> {
-        if matches!(self.sharing, Sharing::Auto | Sharing::Reflink) {
-            match cloned(from, to) {
-                Ok(()) => return Ok(true),
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-                Err(source) if self.sharing == Sharing::Reflink => {
-                    return Err(Error::NoClones { path: from.to_owned(), source });
-                }
-                Err(_) => self.sharing = Sharing::Link,
-            }
-        }
-        if self.sharing == Sharing::Link {
-            match by_path::hard_link(from, to) {
-                Ok(()) => return Ok(true),
-                // Two object directories have the same object.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(true),
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-                // Another disk, a file of another user, or too many links.
-                Err(_) => self.shared = Shared::Copied,
-            }
-        }
-        match copied(from, to) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(Error::io("copy", from)(error)),
-        }
-    }
-
-    fn commit_graph(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
-        self.file(&from.join("commit-graph"), &to.join("commit-graph"))?;
-        let (from, to) = (from.join("commit-graphs"), to.join("commit-graphs"));
-        let names = listed(&from)?;
-        if names.is_empty() {
-            return Ok(());
-        }
-        match by_path::create_dir(&to) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(Error::io("create", &to)(error));
-            }
-            _ => {}
-        }
-        for (name, _) in names.into_iter().filter(|(name, _)| !name.as_bytes().ends_with(b".lock")) {
-            self.file(&from.join(&name), &to.join(&name))?;
-        }
-        Ok(())
-    }
-
-    fn loose(&mut self, from: &Path, to: &Path, hash: HashKind) -> Result<(), Error> {
-        let is_hex = |name: &[u8], len: usize| name.len() == len && name.iter().all(u8::is_ascii_hexdigit);
-        for (name, _) in listed(from)?.into_iter().filter(|(name, _)| is_hex(name.as_bytes(), 2)) {
-            let (from, to) = (from.join(&name), to.join(&name));
-            let files = listed(&from)?;
-            if files.is_empty() {
-                continue;
-            }
-            match by_path::create_dir(&to) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                    return Err(Error::io("create", &to)(error));
-                }
-                _ => {}
-            }
-            let is_object = |name: &[u8]| is_hex(name, hash.hex_len() - 2);
-            for (name, _) in files.into_iter().filter(|(name, _)| is_object(name.as_bytes())) {
-                // An object that is gone is in a pack by now.
-                self.file(&from.join(&name), &to.join(&name))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Shares all packs that have an index. If another process replaces a pack meanwhile, the list
-    /// is read again.
-    fn packs(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
-        const TRIES: usize = 8;
-        let mut done = BTreeSet::new();
-        for _ in 0..TRIES {
-            let mut is_complete = true;
-            for (name, _) in listed(from)? {
-                let Some(stem) = name.as_bytes().strip_suffix(b".idx") else { continue };
-                if stem.starts_with(b".") || stem.starts_with(b"tmp_") || done.contains(stem) {
-                    continue;
-                }
-                if self.pack(from, to, stem)? {
-                    done.insert(stem.to_owned());
-                } else {
-                    is_complete = false;
-                }
-            }
-            if is_complete {
-                return Ok(());
-            }
-        }
-        Err(Error::Busy(from.to_owned()))
-    }
-
-    /// Shares one pack. Its index comes last, because Git looks for that. Returns false if one of
-    /// its files is gone.
-    fn pack(&mut self, from: &Path, to: &Path, stem: &[u8]) -> Result<bool, Error> {
-        let named = |dir: &Path, end: &[u8]| dir.join(sys::os_str(&[stem, end].concat()));
-        let one = |sharer: &mut Self, end: &[u8]| sharer.file(&named(from, end), &named(to, end));
-        if !one(self, b".pack")? {
-            return Ok(false);
-        }
-        one(self, b".rev")?;
-        if one(self, b".idx")? {
-            return Ok(true);
-        }
-        let _ = by_path::remove_file(&named(to, b".pack"));
-        let _ = by_path::remove_file(&named(to, b".rev"));
-        Ok(false)
-    }
-}
-
-/// Returns the entries of a directory, none if it does not exist.
-fn listed(dir: &Path) -> Result<Vec<(std::ffi::OsString, FileType)>, Error> {
-    match by_path::list(dir) {
-        Err(error) if sys::is_missing(&error) => Ok(Vec::new()),
-        listed => listed.map_err(Error::io("read", dir)),
-    }
-}
-
-fn cloned(from: &Path, to: &Path) -> io::Result<()> {
-    filled(from, to, sys::reflink)
-}
-
-fn copied(from: &Path, to: &Path) -> io::Result<()> {
-    filled(from, to, |source, made| {
-        sys::copy(source, made)?;
-        sys::sync_data(made)
-    })
-}
-
-/// Creates `to` with the content of `from`. A failure leaves no file.
-fn filled(from: &Path, to: &Path, fill: impl Fn(&sys::File, &sys::File) -> io::Result<()>) -> io::Result<()> {
-    let source = by_path::open(from)?;
-    let made = match by_path::create_new(to, 0o444) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-        made => made?,
-    };
-    fill(&source, &made).inspect_err(|_| {
-        let _ = by_path::remove_file(to);
-    })
 }

@@ -262,14 +262,15 @@ impl Request {
 
 /// Returns true if nothing is lost without a workspace, and nobody uses it.
 fn may_go(worktrees: &Worktrees<'_>, workspace: &Workspace, class: &Class) -> Result<bool, Error> {
-    if class.live.is_some() || class.is_locked || workspace.record.activity == Activity::Frozen {
+    let is_active = workspace.record.activity == Activity::Active;
+    if class.live.is_some() || class.is_locked || !is_active {
         return Ok(false);
     }
     match &class.unsaved {
         None => Ok(true),
         // A status decides where the upper layer does not.
         Some(Unsaved::Staged | Unsaved::Unexamined(_)) => {
-            let Some(worktree) = worktrees.repo.linked_worktree(&workspace.name) else { return Ok(false) };
+            let Some(worktree) = workspace.linked_worktree(worktrees.repo) else { return Ok(false) };
             // That status leaves out what the user's settings hide.
             let shows_all =
                 || open_worktree(worktrees.repo, &worktree).is_ok_and(|repo| !hides_untracked(&repo));

@@ -96,8 +96,10 @@ pub fn set(
     activity: Activity,
 ) -> Result<Workspace, Error> {
     check(workspace)?;
+    workspace.refuse_begun()?;
     let _lock = workspace.lock(&worktrees.repo.trust())?;
     let mut workspace = relocate::recover(worktrees, settings, workspace)?;
+    workspace.refuse_begun()?;
     if activity == Activity::Frozen {
         mounts::unmount(worktrees, &workspace)?;
     }

@@ -18,7 +18,11 @@
 
 mod merge;
 
-use std::{fmt, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{
+    fmt,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -27,7 +31,7 @@ use engine::{
     switch::{self, names},
     workspace::{
         backend::Visibility,
-        record::{self, Workspace},
+        record::{self, Activity, Workspace},
     },
 };
 use format::{Kind, ObjectId};
@@ -111,6 +115,7 @@ pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanE
     let worktrees = Worktrees::of(repository.context(&notices), Vec::new());
     let found = record::find(&worktrees.common, sys::os_str(&request.name));
     let workspace = found.map_err(Error::from)?;
+    workspace.refuse_begun().map_err(Error::from)?;
     let branch = branch_of(&worktrees, &workspace, request.onto.as_ref())?;
     Ok(Plan { repository, request, branch, notices: notices.into_vec() })
 }
@@ -135,8 +140,12 @@ impl fmt::Display for Plan<'_> {
 /// Lands a workspace. `settings` are those of a command that records the user's work.
 pub fn land(worktrees: &Worktrees<'_>, settings: &Settings, request: &Request) -> Result<Report, Error> {
     let repo = worktrees.repo;
+    let named = record::find(&worktrees.common, sys::os_str(&request.name))?;
+    named.refuse_begun()?;
+    let _lock = named.lock(&repo.trust())?;
+    // Another command may have changed the record before this one got the lock.
     let workspace = record::find(&worktrees.common, sys::os_str(&request.name))?;
-    let _lock = workspace.lock(&repo.trust())?;
+    workspace.refuse_begun()?;
     let branch = branch_of(worktrees, &workspace, request.onto.as_ref())?;
     if repo.symbolic_target(branch.as_bstr())?.is_some() {
         // The branch that it names may be checked out.
@@ -219,7 +228,7 @@ fn refuse_checked_out(worktrees: &Worktrees<'_>, branch: &BStr) -> Result<(), Er
 /// Returns the commit of a workspace whose objects are those of the repository.
 fn own_tip(worktrees: &Worktrees<'_>, workspace: &Workspace) -> Result<ObjectId, Error> {
     let none = || Error::from(landing::Error::NoCommit);
-    let worktree = worktrees.repo.linked_worktree(&workspace.name).ok_or_else(none)?;
+    let worktree = workspace.linked_worktree(worktrees.repo).ok_or_else(none)?;
     let head = worktrees.repo.head_of(&worktree);
     match head.kind {
         WorktreeHeadKind::Branch(_) | WorktreeHeadKind::Detached if !head.oid.is_null() => Ok(head.oid),
@@ -306,23 +315,40 @@ fn is_commit(repo: &repo::Repository, tip: ObjectId) -> Result<(), Error> {
     }
 }
 
-/// The names of the workspaces in which checks run begin with this, and end with the process.
-const CHECK: &str = "land-check-";
-
-/// Returns true if a check of a landing runs in the workspace, or was killed in it.
-pub fn is_check(workspace: &Workspace) -> bool {
-    workspace.name.as_bytes().starts_with(CHECK.as_bytes())
+/// Returns true if the process that checked a landing in the workspace is gone.
+pub fn is_killed_check(workspace: &Workspace) -> bool {
+    match workspace.record.activity {
+        Activity::Check(pid) => sys::is_running(pid) == Some(false),
+        _ => false,
+    }
 }
 
 /// Removes the workspaces of checks whose process is gone.
 fn remove_killed_checks(worktrees: &Worktrees<'_>) -> Result<(), Error> {
-    for workspace in super::all(worktrees)?.iter().filter(|workspace| is_check(workspace)) {
-        let process = Path::new("/proc").join(sys::os_str(&workspace.name.as_bytes()[CHECK.len()..]));
-        if matches!(by_path::stat(&process), Ok(None)) {
-            remove::remove(worktrees, workspace, Force::Yes)?;
-        }
+    for workspace in super::all(worktrees)?.iter().filter(|workspace| is_killed_check(workspace)) {
+        remove::remove(worktrees, workspace, Force::Yes)?;
     }
     Ok(())
+}
+
+/// Returns a name for the workspace of a check that nothing has, and its directory.
+fn place_of_check(worktrees: &Worktrees<'_>) -> Result<(BString, PathBuf), Error> {
+    let pid = std::process::id();
+    let mut number = 0u32;
+    loop {
+        let name = match number {
+            0 => BString::from(format!("land-check-{pid}")),
+            number => BString::from(format!("land-check-{pid}-{number}")),
+        };
+        let dir = create::directory(worktrees, name.as_bstr())?;
+        let is_free = |path: &Path| matches!(by_path::stat(path), Ok(None));
+        let admin = worktrees.common.join("worktrees").join(sys::os_str(&name));
+        let state = record::directory(&worktrees.common).join(sys::os_str(&name));
+        if [&dir, &admin, &state].into_iter().all(|path| is_free(path)) {
+            return Ok((name, dir));
+        }
+        number += 1;
+    }
 }
 
 /// Runs a command in a workspace of `commit`, which is removed afterwards. Returns its exit code.
@@ -333,9 +359,10 @@ fn check(
     command: &BStr,
 ) -> Result<u8, Error> {
     remove_killed_checks(worktrees)?;
-    let name = BString::from(format!("{CHECK}{}", std::process::id()));
-    let at = Given::new(create::directory(worktrees, name.as_bstr())?);
-    let options = WorkspaceOptions { name: Some(name.clone()), ..WorkspaceOptions::default() };
+    let (name, dir) = place_of_check(worktrees)?;
+    let at = Given::new(dir);
+    let options =
+        WorkspaceOptions { name: Some(name.clone()), is_check: true, ..WorkspaceOptions::default() };
     let maker = Maker::new(worktrees, settings, Visibility::Everybody, Fallback::Copy, &options);
     let request = add::Request {
         path: at.path.clone(),

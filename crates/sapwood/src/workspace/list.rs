@@ -109,12 +109,15 @@ impl Found {
 
     fn at(worktrees: &Worktrees<'_>, look: &Look<'_>, table: &MountTable) -> Result<Found, Error> {
         let workspace = look.workspace;
+        let is_begun = workspace.refuse_begun().is_err();
         let (branch, commit) = match (&workspace.record.sealed, &look.head) {
+            (Some(_), _) if is_begun => (None, None),
             (Some(_), _) => head_of_sealed(worktrees, workspace),
             (None, Some(head)) => (branch_of(head), Some(head.oid.to_string())),
             (None, None) => (None, None),
         };
         let changes = match &look.list {
+            _ if is_begun => None,
             Some(Ok(all)) => Some(all.changes()),
             Some(Err(error)) => {
                 worktrees.events.notice(Notice::UnreadableLayer(error.to_string()));

@@ -20,7 +20,7 @@ use engine::{
         base::{Base, Bases, Kind, Monitor, Owner, Wanted},
         newer::{self, Source},
         record::{self, Activity, BaseRef, Durability, Record, Sealed, Workspace},
-        sealed::{self, Hooks},
+        sealed::Hooks,
     },
     worktree::admin::{self, Admin},
 };
@@ -75,6 +75,8 @@ pub struct WorkspaceOptions {
     pub progress: Option<bool>,
     /// The facts of a sealed workspace; `None` for a linked worktree.
     pub sealed: Option<Sealed>,
+    /// A landing is checked in it.
+    pub is_check: bool,
     /// The hooks.
     pub hooks: Hooks,
     /// Settings that only this workspace has.
@@ -332,6 +334,7 @@ impl NewFiles for NewWorkspace<'_> {
             durability: self.durability,
             activity: match self.options.sealed {
                 Some(_) => Activity::Begun(std::process::id().into()),
+                None if self.options.is_check => Activity::Check(std::process::id().into()),
                 None => Activity::Active,
             },
             sealed: self.options.sealed.clone(),
@@ -429,9 +432,6 @@ impl NewFiles for NewWorkspace<'_> {
 
     /// Does nothing if the base is not durable either.
     fn persist(&self, admin: &Admin) -> Result<(), Error> {
-        if self.options.sealed.is_some() {
-            return Ok(sealed::sync(&admin.dir, &self.settings.fsync)?);
-        }
         match (self.workspace.get(), &self.base) {
             (Some(workspace), Some(base)) if self.backend.has_upper() && base.pending.is_none() => {
                 persist::persist(&self.common, &admin.dir, workspace, self.settings.fsync)

@@ -44,6 +44,7 @@ pub struct Plan<'r> {
 pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanError> {
     let worktrees = Worktrees::of(repository.context(&crate::Silent), Vec::new());
     let workspace = super::find(&worktrees, request.name.as_bstr())?;
+    workspace.refuse_begun().map_err(Error::from)?;
     mounts::refuse_frozen(&workspace)?;
     Ok(Plan { repository, workspace })
 }
@@ -71,8 +72,10 @@ pub fn mount(
     settings: &Settings,
     workspace: &Workspace,
 ) -> Result<Workspace, Error> {
+    workspace.refuse_begun()?;
     let _lock = workspace.lock(&worktrees.repo.trust())?;
     let workspace = relocate::recover(worktrees, settings, workspace)?;
+    workspace.refuse_begun()?;
     mounts::mount(worktrees, &workspace)?;
     Ok(workspace)
 }

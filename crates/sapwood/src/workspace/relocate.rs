@@ -96,7 +96,7 @@ impl fmt::Display for Plan<'_> {
 /// Returns an error if the place is taken, or if the workspace contains submodules.
 pub fn check(worktrees: &Worktrees<'_>, workspace: &Workspace, to: &Given) -> Result<(), Error> {
     worktrees.check_candidate(to, 0, &worktrees.repo.worktrees()?, "move")?;
-    match worktrees.repo.linked_worktree(&workspace.name) {
+    match workspace.linked_worktree(worktrees.repo) {
         Some(worktree) => refuse_submodules(worktrees.repo, &worktree),
         None => Ok(()),
     }
@@ -222,7 +222,11 @@ pub fn forget(worktrees: &Worktrees<'_>, id: &OsStr, dir: &Path) -> Result<bool,
     [&admin, &admin.join("locked"), &admin.join("gitdir")]
         .into_iter()
         .try_for_each(|path| trust.check_file(path))?;
-    leave(worktrees, id, dir);
+    // A sealed workspace may have the name and the directory by now.
+    let is_taken = record::find(&worktrees.common, id).is_ok_and(|found| found.record.dir == dir);
+    if !is_taken {
+        leave(worktrees, id, dir);
+    }
     let found = admin::Found::at(&admin);
     worktrees.delete_admin(id, &found)
 }

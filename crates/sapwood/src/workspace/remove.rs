@@ -30,6 +30,7 @@ use engine::{
         backend::{Busy, Mounted},
         record::{self, Activity, Workspace},
         remove::{self as files, Checked},
+        upper,
     },
     worktree::admin::Found,
 };
@@ -89,10 +90,11 @@ pub fn plan(repository: &crate::Repository, request: Request) -> Result<Plan<'_>
     let workspace = found.map_err(Error::from)?;
     let meant = Found::at(&workspace.state);
     let force = if request.force { Force::Yes } else { Force::No };
+    refuse_being_made(&workspace)?;
     if workspace.record.sealed.is_some() && force == Force::No {
         view::refuse_unsaved(&worktrees, &workspace)?;
     }
-    if let (Some(worktree), Force::No) = (worktrees.repo.linked_worktree(&workspace.name), force)
+    if let (Some(worktree), Force::No) = (workspace.linked_worktree(worktrees.repo), force)
         && mounts::state(&workspace)? == Mounted::Here
     {
         refuse_unsaved(&worktrees, &workspace, &worktree)?;
@@ -129,6 +131,16 @@ pub enum Force {
     Yes,
 }
 
+/// Returns an error if another process is creating the workspace.
+fn refuse_being_made(workspace: &Workspace) -> Result<(), Error> {
+    match workspace.refuse_begun() {
+        Err(error @ record::Error::Begun { pid, .. }) if pid != u64::from(std::process::id()) => {
+            Err(error.into())
+        }
+        _ => Ok(()),
+    }
+}
+
 fn changed_meanwhile(workspace: &Workspace) -> Error {
     Error::Failed(text!("the workspace '", workspace.name.as_bytes(), "' was changed meanwhile; try again"))
 }
@@ -136,13 +148,14 @@ fn changed_meanwhile(workspace: &Workspace) -> Error {
 /// Removes a workspace, unless another command has moved it. Returns false if its record stays; the
 /// reason was reported.
 pub fn remove(worktrees: &Worktrees<'_>, workspace: &Workspace, force: Force) -> Result<bool, Error> {
+    refuse_being_made(workspace)?;
     let trust = worktrees.repo.trust();
     let _lock = workspace.lock(&trust)?;
     if record::find(&worktrees.common, &workspace.name)?.record != workspace.record {
         return Err(changed_meanwhile(workspace));
     }
     trust.check_mount_point(&workspace.record.dir)?;
-    let worktree = worktrees.repo.linked_worktree(&workspace.name);
+    let worktree = workspace.linked_worktree(worktrees.repo);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
     let busy = if force == Force::Yes { Busy::Detach } else { Busy::Refuse };
     let has_submodules = inner::exist(workspace)?;
@@ -160,7 +173,11 @@ pub fn remove(worktrees: &Worktrees<'_>, workspace: &Workspace, force: Force) ->
     }
     let mut before = Before::default();
     if force == Force::No {
-        before.layer = Checked::before_check(workspace);
+        let checked = Checked::before_check(workspace);
+        let unreadable = |error: upper::Error| {
+            unknown_changes(workspace.name.as_bytes(), Some(Error::failed(error.to_string())))
+        };
+        before.layer = checked.map_err(unreadable)?;
     }
     if workspace.record.sealed.is_some() && force == Force::No {
         before.state = view::refuse_unsaved(worktrees, workspace)?;

@@ -14,7 +14,7 @@ use engine::{
     switch::names,
     workspace::{
         record::{Activity, Sealed},
-        sealed::{Head, Hooks, Parts, Shared, Sharing},
+        sealed::{self, Head, Hooks, Parts, Shared, Sharing},
     },
     worktree::{admin::Admin, removal::remove_incomplete},
 };
@@ -60,6 +60,7 @@ impl Start {
                 "a sealed workspace of a partial clone would lack the objects that the clone left out",
             ));
         }
+        refuse_name(repo, self.name.as_bstr())?;
         let branch = new_branch_ref(repo, self.branch.as_ref().unwrap_or(&self.name).as_bstr())?;
         let own = names::branch_ref(repo, self.name.as_bstr())?;
         let own = own.map(|own| repo.find_ref(own.as_bstr())).transpose()?.flatten();
@@ -75,6 +76,15 @@ impl Start {
         let unknown = || Error::Failed(text!("invalid reference: ", revision));
         let found = repo.rev_parse(revision).and_then(|oid| repo.peel_to_commit(oid));
         found.map_err(|error| Error::of_name(error, unknown()))?.ok_or_else(unknown)
+    }
+}
+
+/// Returns an error for the name of a worktree: users could not tell one from the other.
+fn refuse_name(repo: &Repository, name: &BStr) -> Result<(), Error> {
+    let name = sys::os_str(name);
+    match repo.linked_worktree(name) {
+        Some(_) => Err(Error::failed(format!("a worktree '{}' exists already", name.to_string_lossy()))),
+        None => Ok(()),
     }
 }
 
@@ -100,14 +110,20 @@ pub fn create(
         return Err(Error::failed("a sealed workspace needs a name and a start"));
     };
     worktrees.check_candidate(at, 0, &worktrees.repo.worktrees()?, "add")?;
+    refuse_name(worktrees.repo, name.as_bstr())?;
     let files = maker.files(sealed.commit, &at.path)?;
     let files = files.ok_or_else(|| Error::failed("no backend serves a sealed workspace here"))?;
     let admin = Admin { dir: PathBuf::new(), id: sys::os_str(name).to_owned() };
     let admin = Admin { dir: files.create_state(&admin)?, ..admin };
-    if let Err(error) = at.claim(settings) {
-        files.undo();
-        return Err(error);
-    }
+    // Commands that come meanwhile refuse the workspace, or wait.
+    let locked = files.workspace().lock(&worktrees.repo.trust());
+    let _lock = match locked.map_err(Error::from).and_then(|lock| at.claim(settings).map(|()| lock)) {
+        Ok(lock) => lock,
+        Err(error) => {
+            files.undo();
+            return Err(error);
+        }
+    };
     let new = New { worktrees, settings, files: &files, workspace, sealed, options, at, admin: &admin };
     if let Err(error) = new.fill() {
         files.undo();
@@ -152,8 +168,14 @@ impl New<'_> {
             hooks: hooks.as_deref(),
             settings: &inherited(self.worktrees.repo, self.sealed)?,
             refs: self.settings.refs_with_hook(self.worktrees.repo)?,
+            workers: self.settings.workers,
+            interrupt: self.worktrees.interrupt,
         };
-        if parts.write(&admin.dir)? == Shared::Copied {
+        let written = parts.write(&admin.dir).map_err(|error| match error {
+            sealed::Error::Interrupted => Error::Interrupted,
+            error => error.into(),
+        })?;
+        if written.shared == Shared::Copied {
             let name = self.workspace.name.clone().unwrap_or_default();
             self.worktrees.events.notice(Notice::ObjectsCopied(name));
         }
@@ -166,7 +188,7 @@ impl New<'_> {
         } else {
             files.mount(admin)?;
         }
-        files.persist(admin)
+        Ok(sealed::sync(&admin.dir, written.objects, &self.settings.fsync)?)
     }
 
     /// Returns the directory whose hooks the workspace gets.

@@ -61,7 +61,10 @@ impl fmt::Display for Plan<'_> {
 
 /// Unmounts a workspace.
 pub fn unmount(worktrees: &Worktrees<'_>, workspace: &Workspace) -> Result<(), Error> {
+    workspace.refuse_begun()?;
     let _lock = workspace.lock(&worktrees.repo.trust())?;
     // Another command may have changed the record before this one got the lock.
-    mounts::unmount(worktrees, &record::find(&worktrees.common, &workspace.name)?)
+    let workspace = record::find(&worktrees.common, &workspace.name)?;
+    workspace.refuse_begun()?;
+    mounts::unmount(worktrees, &workspace)
 }

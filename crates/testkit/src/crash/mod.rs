@@ -14,7 +14,7 @@ use std::{fmt, process::Command};
 
 pub use nix::sys::signal::Signal;
 
-use tracer::{Outcome, Stop};
+use tracer::{Event, Outcome, Stop};
 
 /// The places at which a command can be killed: before each of its changes.
 #[derive(Clone, Debug)]
@@ -72,13 +72,22 @@ impl Crash {
     /// Runs the command, and kills it and all processes that it has started before change `number`,
     /// which does not happen. Calls that other threads have begun may still end.
     pub fn before(number: usize, command: &Command) -> Crash {
-        Crash { number, run: tracer::run(command, Some(Stop { number, signal: Signal::SIGKILL })) }
+        Crash {
+            number,
+            run: tracer::run(command, Some(Stop { number, event: Event::Signal(Signal::SIGKILL) })),
+        }
     }
 
     /// Sends a signal to the command itself before change `number`, and waits for its end.
     pub fn interrupted(number: usize, command: &Command, signal: Signal) -> Crash {
         assert_ne!(signal, Signal::SIGKILL, "a kill concerns all processes");
-        Crash { number, run: tracer::run(command, Some(Stop { number, signal })) }
+        Crash { number, run: tracer::run(command, Some(Stop { number, event: Event::Signal(signal) })) }
+    }
+
+    /// Calls `act` before change `number`, while the command waits. Then the command goes on to its
+    /// end.
+    pub fn beside(number: usize, command: &Command, act: &(dyn Fn() + Sync)) -> Crash {
+        Crash { number, run: tracer::run(command, Some(Stop { number, event: Event::Meanwhile(act) })) }
     }
 
     /// Returns true if the command came to the change. If not, it has made fewer changes than in

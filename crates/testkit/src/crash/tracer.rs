@@ -22,11 +22,18 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::calls::Changing;
 
-/// A signal before a change.
+/// Something that happens before a change.
 #[derive(Clone, Copy)]
-pub(super) struct Stop {
+pub(super) struct Stop<'a> {
     pub(super) number: usize,
-    pub(super) signal: Signal,
+    pub(super) event: Event<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Event<'a> {
+    Signal(Signal),
+    /// The command waits for it.
+    Meanwhile(&'a (dyn Fn() + Sync)),
 }
 
 /// The end of a command.
@@ -37,12 +44,12 @@ pub(super) struct Outcome {
     pub(super) stderr: String,
     /// The calls that change something, in their order.
     pub(super) calls: Vec<&'static str>,
-    /// The call before which it got the signal.
+    /// The call before which the event happened.
     pub(super) stopped: Option<String>,
 }
 
 /// Runs the command. Its tracer is a thread of its own, which waits for no process of another one.
-pub(super) fn run(command: &Command, stop: Option<Stop>) -> Outcome {
+pub(super) fn run(command: &Command, stop: Option<Stop<'_>>) -> Outcome {
     thread::scope(|scope| {
         let tracer = scope.spawn(|| trace(command, stop));
         tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -51,7 +58,7 @@ pub(super) fn run(command: &Command, stop: Option<Stop>) -> Outcome {
 
 // The tracer waits for the child.
 #[allow(clippy::zombie_processes)]
-fn trace(command: &Command, stop: Option<Stop>) -> Outcome {
+fn trace(command: &Command, stop: Option<Stop<'_>>) -> Outcome {
     let stderr = File::from(memfd_create("stderr", MemfdFlags::CLOEXEC).expect("memory"));
     let mut child = stopped(command, stderr.try_clone().expect("a descriptor")).spawn().expect("a shell");
     let root = Pid::from_raw(child.id() as i32);
@@ -97,20 +104,20 @@ fn stopped(command: &Command, stderr: File) -> Command {
     shell
 }
 
-struct Tracer {
+struct Tracer<'a> {
     root: Pid,
     /// The threads. True for those inside a system call, whose next stop is its end.
     tracees: HashMap<Pid, bool>,
     /// The shell has become the command.
     has_begun: bool,
     calls: Vec<&'static str>,
-    stop: Option<Stop>,
-    /// The call before which the signal was sent.
+    stop: Option<Stop<'a>>,
+    /// The call before which the event happened.
     stopped: Option<String>,
     is_killed: bool,
 }
 
-impl Tracer {
+impl Tracer<'_> {
     /// Traces all threads until the command has ended, after a kill until all processes have.
     /// Processes that outlive the command go on without a tracer when this thread ends.
     fn run(&mut self) -> i32 {
@@ -153,7 +160,10 @@ impl Tracer {
             self.calls.push(call.name);
             if let Some(stop) = self.stop.filter(|stop| stop.number == self.calls.len()) {
                 self.stopped = Some(call.describe());
-                self.send(stop.signal);
+                match stop.event {
+                    Event::Signal(signal) => self.send(signal),
+                    Event::Meanwhile(act) => act(),
+                }
             }
         }
         self.resume(thread, None);

@@ -27,6 +27,10 @@ pub(super) fn sync(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let context = Context::open(run)?;
     let mut report = Vec::new();
     for workspace in context.chosen(&names, request.all)? {
+        if request.all && workspace.refuse_begun().is_err() {
+            continue;
+        }
+        workspace.refuse_begun()?;
         let _lock = workspace.lock(&context.repo.trust())?;
         crash::sync(&workspace)?;
         report.push(json!({"name": workspace.name.to_string_lossy(), "synced": true}));

@@ -211,6 +211,7 @@ fn create(
     let options = WorkspaceOptions {
         sealed: start_of_sealed.transpose()?,
         hooks: wanted_hooks(context.run, request)?,
+        is_check: false,
         settings: request.settings.iter().map(setting).collect::<Result<_, _>>()?,
         name: Some(name.clone()),
         backend: wanted_backend(request)?,

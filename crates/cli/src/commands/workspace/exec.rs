@@ -103,6 +103,7 @@ fn become_command(
     if session::is_inside(common) {
         return Err(record::Error::InSession.into());
     }
+    workspace.refuse_begun()?;
     match mounts::site(workspace) {
         Some(site) => {
             mounts::mount(&WorktreeContext::new(run, repo, &ADD), workspace)?;

@@ -26,7 +26,7 @@ use engine::{
     },
     worktree::admin,
 };
-use sapwood::workspace::{budget, missing, remove::is_empty};
+use sapwood::workspace::{budget, land, missing, remove::is_empty};
 use serde_json::{Value, json};
 use sys::by_path;
 
@@ -104,7 +104,9 @@ impl Sweep<'_> {
         // Both searches find a workspace whose creation was interrupted.
         let known: Vec<OsString> =
             found.iter().map(|leftover: &Leftover| leftover.name().to_owned()).collect();
-        for workspace in context.all()?.into_iter().filter(|workspace| !known.contains(&workspace.name)) {
+        let is_known =
+            |workspace: &Workspace| workspace.record.sealed.is_none() && known.contains(&workspace.name);
+        for workspace in context.all()?.into_iter().filter(|workspace| !is_known(workspace)) {
             found.extend(self.tried(Leftover::of_state(context, workspace)).flatten());
         }
         for leftover in found {
@@ -292,6 +294,8 @@ enum Leftover {
     Begun(Workspace),
     /// An interrupted creation with files: the workspace is kept.
     Complete(Workspace),
+    /// An interrupted check of a landing.
+    Check(Workspace),
     /// An interrupted removal.
     Removal(Workspace),
     /// An interrupted move or rebase.
@@ -310,6 +314,7 @@ impl Leftover {
             // This process makes none, so one with its id is gone.
             (Some((pid, _)), _) if is_another(pid) && sys::is_running(pid) == Some(true) => None,
             (Some((_, top)), None) => Some(Leftover::Admin(id, top)),
+            (_, Some(workspace)) if land::is_killed_check(&workspace) => Some(Leftover::Check(workspace)),
             (Some(_), Some(workspace)) if is_empty(&workspace) => Some(Leftover::Begun(workspace)),
             (Some(_), Some(workspace)) => Some(Leftover::Complete(workspace)),
             (None, None) if reason == LOCK_REASON.as_bytes() => {
@@ -332,7 +337,7 @@ impl Leftover {
                     Some(Leftover::Complete(workspace))
                 }
                 Activity::Begun(_) => Some(Leftover::Begun(workspace)),
-                Activity::Active | Activity::Frozen => None,
+                Activity::Active | Activity::Frozen | Activity::Check(_) => None,
             });
         }
         let aside = ["rebase", record::MOVING].map(|name| workspace.state.join(name));
@@ -340,10 +345,12 @@ impl Leftover {
             .map(|name| workspace.upper().with_file_name(name));
         Ok(if has(&workspace.removal()) {
             Some(Leftover::Removal(workspace))
-        } else if context.repo.linked_worktree(&workspace.name).is_none() {
+        } else if workspace.linked_worktree(&context.repo).is_none() {
             Some(Leftover::Orphan(workspace))
         } else if aside.iter().chain(&beside).any(|path| has(path)) {
             Some(Leftover::Change(workspace))
+        } else if land::is_killed_check(&workspace) {
+            Some(Leftover::Check(workspace))
         } else if is_torn(context, &workspace) {
             Some(Leftover::Begun(workspace))
         } else {
@@ -356,6 +363,7 @@ impl Leftover {
             Leftover::Admin(id, _) => id,
             Leftover::Begun(workspace)
             | Leftover::Complete(workspace)
+            | Leftover::Check(workspace)
             | Leftover::Removal(workspace)
             | Leftover::Change(workspace)
             | Leftover::Orphan(workspace) => &workspace.name,
@@ -368,6 +376,7 @@ impl Leftover {
             Leftover::Admin(_, top) => top,
             Leftover::Begun(workspace)
             | Leftover::Complete(workspace)
+            | Leftover::Check(workspace)
             | Leftover::Removal(workspace)
             | Leftover::Change(workspace)
             | Leftover::Orphan(workspace) => &workspace.record.dir,
@@ -379,6 +388,7 @@ impl Leftover {
             Leftover::Admin(..) => "the rest of an incomplete workspace",
             Leftover::Begun(_) => "its creation was interrupted",
             Leftover::Complete(_) => "its creation was interrupted, and it holds files: it is kept",
+            Leftover::Check(_) => "the check of a landing was interrupted",
             Leftover::Removal(_) => "its removal was interrupted",
             Leftover::Change(_) => "a rebase or a move was interrupted",
             Leftover::Orphan(workspace) if is_empty(workspace) => "it has no administrative directory",
@@ -390,7 +400,7 @@ impl Leftover {
         let worktree_context = context.worktree_context();
         match self {
             Leftover::Admin(id, top) => relocate::forget(&worktree_context, &id, &top),
-            Leftover::Begun(workspace) => {
+            Leftover::Begun(workspace) | Leftover::Check(workspace) => {
                 remove::remove(&worktree_context, &workspace, Force::Yes)?;
                 if workspace.record.sealed.is_some() {
                     return Ok(());
@@ -399,8 +409,13 @@ impl Leftover {
                 relocate::forget(&worktree_context, &workspace.name, &workspace.record.dir)
             }
             Leftover::Removal(workspace) => remove::remove(&worktree_context, &workspace, Force::Yes),
-            Leftover::Complete(mut workspace) if workspace.record.sealed.is_some() => {
-                let _lock = workspace.lock(&context.repo.trust())?;
+            Leftover::Complete(found) if found.record.sealed.is_some() => {
+                let _lock = found.lock(&context.repo.trust())?;
+                // Another command may have completed, removed or replaced it meanwhile.
+                let mut workspace = context.find(found.name.as_bytes().as_bstr())?;
+                if workspace.record != found.record {
+                    return Ok(());
+                }
                 workspace.record.activity = Activity::Active;
                 Ok(workspace.store(&context.settings.fsync)?)
             }

@@ -25,7 +25,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let worktrees = context.worktree_context();
     let (mut code, mut all) = (0, Vec::new());
     let mut chosen = context.chosen(&names, request.all)?;
-    chosen.retain(|workspace| !request.all || !land::is_check(workspace));
+    if request.all {
+        chosen.retain(|workspace| !workspace.is_check() && workspace.refuse_begun().is_ok());
+    }
     for workspace in chosen {
         run.interrupt.check()?;
         let name = BString::from(workspace.name.as_encoded_bytes());

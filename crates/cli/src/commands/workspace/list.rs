@@ -6,7 +6,11 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use engine::workspace::{backend::Mounted, crash::Notice, record::Workspace};
+use engine::workspace::{
+    backend::Mounted,
+    crash::Notice,
+    record::{self, Workspace},
+};
 use sapwood::workspace::{
     class::Class,
     list::{self, Found},
@@ -58,6 +62,7 @@ fn json(found: &Found) -> Value {
         "commit": found.commit,
         "backend": record.backend.name(),
         "sealed": record.sealed.is_some(),
+        "begun": found.workspace.refuse_begun().is_err(),
         "base": record.base.as_ref().map(|base| &base.name),
         "mounted": !matches!(found.mounted, Mounted::No),
         "holder": match found.mounted {
@@ -134,7 +139,12 @@ fn table(all: &[Found]) -> Vec<BString> {
         let size = facts.size.div_ceil(1024).to_string();
         let dir = record.dir.as_os_str().as_bytes();
         let backend = record.backend.name();
-        let sealed = if record.sealed.is_some() { ", sealed" } else { "" };
+        let sealed = match facts.workspace.refuse_begun() {
+            Err(record::Error::Begun { .. }) => ", sealed, being created",
+            Err(_) => ", sealed, its creation was interrupted",
+            Ok(()) if record.sealed.is_some() => ", sealed",
+            Ok(()) => "",
+        };
         let gone = match (facts.has_directory, facts.has_base) {
             (false, _) => " (its directory is gone)",
             (true, false) => " (its base is gone)",

@@ -52,7 +52,11 @@ fn each(
     let mut code = 0;
     let mut report = Vec::new();
     for workspace in context.chosen(&names, request.all)? {
-        let is_left = request.all && workspace.record.activity == Activity::Frozen;
+        let is_left = request.all
+            && matches!(
+                workspace.record.activity,
+                Activity::Frozen | Activity::Begun(_) | Activity::Check(_)
+            );
         if is_left || !workspace.record.backend.has_upper() {
             continue;
         }

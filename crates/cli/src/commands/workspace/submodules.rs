@@ -85,7 +85,7 @@ impl Fill<'_> {
         let Context { run, repo, common, .. } = self.context;
         let dir = &self.workspace.record.dir;
         let is_here = matches!(self.workspace.record.backend, Backend::Image | Backend::Overlay);
-        if is_here && let Some(worktree) = repo.linked_worktree(&self.workspace.name) {
+        if is_here && let Some(worktree) = self.workspace.linked_worktree(repo) {
             let repo = open_worktree(&self.context.repo, &worktree)?;
             let level = Level { repo: &repo, sources: common.join("modules"), prefix: BString::default() };
             self.level(&level)?;

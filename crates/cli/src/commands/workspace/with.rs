@@ -101,9 +101,9 @@ fn opened(context: &Context<'_>, name: &BStr) -> Result<Repository, Failure> {
             "' are visible only inside of it: run the command there, without --from"
         )));
     }
-    let worktree = context
-        .repo
-        .linked_worktree(&workspace.name)
+    workspace.refuse_sealed("workspace create --from")?;
+    let worktree = workspace
+        .linked_worktree(&context.repo)
         .ok_or_else(|| Failure::fatal(text!("'", name, "' has lost its administrative directory")))?;
     Ok(open_worktree(&context.repo, &worktree)?)
 }

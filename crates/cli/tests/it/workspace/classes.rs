@@ -232,7 +232,7 @@ fn a_change_between_check_and_unmount_is_kept() {
         inside(&place, "one", "echo x >ignored.o");
         let common = place.repo().join(".git");
         let workspace = record::find(&common, "one".as_ref()).expect("a workspace");
-        let checked = Checked::before_check(&workspace).expect("an upper layer");
+        let checked = Checked::before_check(&workspace).expect("readable").expect("an upper layer");
         inside(&place, "one", "echo mine >late");
         let options = OpenOptions { cwd: place.repo().path.clone(), ..OpenOptions::default() };
         let repo = Repository::open(&options).expect("a repository");
@@ -245,7 +245,7 @@ fn a_change_between_check_and_unmount_is_kept() {
         place.done(&["mount", "one"]);
         assert_eq!(place.git("one", &["status", "--porcelain"]), "?? late\n", "{backend}");
         // Without a change it is removed.
-        let checked = Checked::before_check(&workspace).expect("an upper layer");
+        let checked = Checked::before_check(&workspace).expect("readable").expect("an upper layer");
         let is_unchanged = || checked.is_still_there();
         let removed = files::remove(&repo, &workspace, Busy::Refuse, &is_unchanged, &mut trash);
         assert!(removed.is_ok() && !workspace.state.exists(), "{backend}: {removed:?}");

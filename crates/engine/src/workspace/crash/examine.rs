@@ -26,6 +26,7 @@ use sys::{DirMut, Stat, by_path};
 use super::{
     super::{
         backend::{Error, Layers, Site},
+        record,
         upper::{self, Below, Everything, Kind, Layer, Line, List, Time},
     },
     compare::{Comparison, Sized, compare, fill},
@@ -339,6 +340,7 @@ pub(super) fn restore_link(site: &Site) -> Result<(), Error> {
 /// Returns the administrative directory of the workspace with this state, if it exists.
 fn administrative(state: &Path) -> Option<PathBuf> {
     let common = state.ancestors().nth(3)?;
+    record::of_worktree(common, state.file_name()?).ok()??;
     let admin = common.join("worktrees").join(state.file_name()?);
     matches!(by_path::stat(&admin), Ok(Some(_))).then_some(admin)
 }

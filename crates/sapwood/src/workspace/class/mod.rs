@@ -100,7 +100,7 @@ pub struct Look<'w> {
 impl<'w> Look<'w> {
     /// Reads HEAD and the list of the upper layer.
     pub fn at(worktrees: &Worktrees<'_>, workspace: &'w Workspace) -> Look<'w> {
-        let worktree = worktrees.repo.linked_worktree(&workspace.name);
+        let worktree = workspace.linked_worktree(worktrees.repo);
         let head = worktree.map(|worktree| worktrees.repo.head_of(&worktree));
         let layer = Layer::of(workspace);
         let list = layer.as_ref().map(upper::changed_paths);
@@ -130,8 +130,9 @@ pub fn classify(worktrees: &Worktrees<'_>, looks: &[Look<'_>]) -> Result<Vec<Cla
     let mut classes = Vec::new();
     for look in looks {
         worktrees.check_interrupt()?;
-        let admin = worktrees.common.join("worktrees").join(&look.workspace.name);
-        let worktree = worktrees.repo.linked_worktree(&look.workspace.name);
+        let worktree = look.workspace.linked_worktree(worktrees.repo);
+        // The Git directory of a sealed workspace is foreign. That of its name is another worktree's.
+        let admin = look.workspace.record.sealed.is_none().then(|| look.workspace.git_dir());
         let is_locked = worktree.is_none_or(|worktree| !matches!(lock_reason(&worktree), Ok(None)));
         let mounted = mounts::state_in(look.workspace, &table);
         let live = match (&users, mounted) {
@@ -143,10 +144,10 @@ pub fn classify(worktrees: &Worktrees<'_>, looks: &[Look<'_>]) -> Result<Vec<Cla
         classes.push(Class {
             landed: commit.and_then(|commit| history.landed(look, commit)),
             pushed: commit.is_some_and(|commit| history.is_pushed(commit)),
-            has_moved: has_moved(worktrees, &admin),
-            unsaved: unsaved.of(look, &admin),
+            has_moved: admin.as_ref().is_some_and(|admin| has_moved(worktrees, admin)),
+            unsaved: unsaved.of(look, admin.as_deref()),
             live,
-            idle_since: idle_since(look, &admin),
+            idle_since: idle_since(look, admin.as_deref()),
             is_locked,
         });
     }
@@ -166,11 +167,12 @@ fn has_moved(worktrees: &Worktrees<'_>, admin: &Path) -> bool {
 
 /// Returns the newest of the times that work in a workspace changes: those of HEAD, its reflog, the
 /// index, and the entries of the upper layer.
-fn idle_since(look: &Look<'_>, admin: &Path) -> i64 {
+fn idle_since(look: &Look<'_>, admin: Option<&Path>) -> i64 {
     let workspace = look.workspace;
-    let files = ["HEAD", "logs/HEAD", "index"].map(|name| admin.join(name));
+    let names = ["HEAD", "logs/HEAD", "index"];
+    let files = admin.into_iter().flat_map(|admin| names.map(|name| admin.join(name)));
     let top = if look.layer.is_some() { workspace.upper() } else { workspace.record.dir.clone() };
-    let paths = files.into_iter().chain([workspace.state.join("record"), top]);
+    let paths = files.chain([workspace.state.join("record"), top]);
     let modified = |path: std::path::PathBuf| Some(by_path::stat(&path).ok()??.mtime.0);
     let lines = look.list.iter().flatten().flat_map(List::lines).map(|line| line.ctime.0);
     paths.filter_map(modified).chain(lines).max().unwrap_or(i64::MAX)

@@ -68,7 +68,8 @@ impl<'a> Examiner<'a> {
     }
 
     /// Returns what a removal would lose.
-    pub(super) fn of(&self, look: &Look<'_>, admin: &Path) -> Option<Unsaved> {
+    pub(super) fn of(&self, look: &Look<'_>, admin: Option<&Path>) -> Option<Unsaved> {
+        let Some(admin) = admin else { return Some(Unsaved::Unknown("it is sealed".to_owned())) };
         self.of_repository(look, admin).or_else(|| match self.of_files(look, admin) {
             Ok(found) => found,
             Err(error) => Some(Unsaved::Unexamined(error.to_string())),
@@ -77,9 +78,6 @@ impl<'a> Examiner<'a> {
 
     /// Examines what Git and sapwood have recorded.
     fn of_repository(&self, look: &Look<'_>, admin: &Path) -> Option<Unsaved> {
-        if look.workspace.record.sealed.is_some() {
-            return Some(Unsaved::Unknown("it is sealed".to_owned()));
-        }
         let Some(head) = &look.head else {
             return Some(Unsaved::Unknown("it has no administrative directory".to_owned()));
         };

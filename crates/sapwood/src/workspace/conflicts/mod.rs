@@ -180,7 +180,10 @@ fn sources(worktrees: &Worktrees<'_>, names: &[BString]) -> Result<Vec<Result<So
             Ok(workspace) => Source::of(worktrees, workspace),
             Err(error) => Err(Skipped::new(name_in(&error), &error.into())),
         };
-        return Ok(record::all(&worktrees.common)?.into_iter().map(of).collect());
+        let mut all = record::all(&worktrees.common)?;
+        // A check of a landing conflicts with the workspace that it checks.
+        all.retain(|found| !found.as_ref().is_ok_and(Workspace::is_check));
+        return Ok(all.into_iter().map(of).collect());
     }
     let names: BTreeSet<&BString> = names.iter().collect();
     let find = |name: &BString| match record::find(&worktrees.common, sys::os_str(name)) {

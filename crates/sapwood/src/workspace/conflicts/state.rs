@@ -44,10 +44,13 @@ impl Source {
     pub(super) fn of(worktrees: &Worktrees<'_>, workspace: Workspace) -> Result<Source, Skipped> {
         let name = BString::from(workspace.name.as_bytes());
         let skipped = |reason: &str| Err(Skipped::new(name.clone(), &Error::failed(reason)));
+        if let Err(error) = workspace.refuse_begun() {
+            return Err(Skipped::new(name, &error.into()));
+        }
         if workspace.record.sealed.is_some() {
             return skipped("it is sealed");
         }
-        match worktrees.repo.linked_worktree(&workspace.name) {
+        match workspace.linked_worktree(worktrees.repo) {
             None => skipped("it has no administrative directory"),
             Some(worktree) if workspace.record.backend.has_upper() => {
                 Ok(Source::Layers(Box::new(workspace), worktree))

@@ -32,7 +32,7 @@ pub(super) fn namespace(workspace: &Workspace) -> XattrNamespace {
 
 /// Returns the worktree of a workspace.
 pub(super) fn worktree_of(worktrees: &Worktrees<'_>, workspace: &Workspace) -> Result<Worktree, Error> {
-    worktrees.repo.linked_worktree(&workspace.name).ok_or_else(|| {
+    workspace.linked_worktree(worktrees.repo).ok_or_else(|| {
         let name = workspace.name.as_encoded_bytes();
         Error::Failed(text!("'", name, "' has lost its administrative directory"))
     })

@@ -1,5 +1,6 @@
 //! Sealed workspaces: Git works with nothing but their directory, and `land` brings commits back.
 
+mod beside;
 mod hostile;
 mod hostile_objects;
 mod killed;
