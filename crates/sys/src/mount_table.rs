@@ -166,7 +166,7 @@ pub fn mounts_on(mounts: &[Mount], id: u64) -> Vec<&Mount> {
 
 fn id_at(dir: rustix::fd::BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<(u64, bool)> {
     let wanted = StatxFlags::MNT_ID;
-    let found = retried(Phase::Stat, || rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted))?;
+    let found = retried(Phase::Stat, || crate::stat::statx(dir, path, flags, wanted))?;
     if found.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
         // Linux before 5.8 does not report it.
         return Err(io::ErrorKind::Unsupported.into());

@@ -68,8 +68,7 @@ fn removal_facts(
     flags: AtFlags,
 ) -> Result<RemovalFacts, Errno> {
     let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
-    let flags = flags | AtFlags::NO_AUTOMOUNT;
-    let statx = retried(Phase::Stat, || rustix::fs::statx(dir, name, flags, wanted))?;
+    let statx = retried(Phase::Stat, || crate::stat::statx(dir, name, flags, wanted))?;
     let attributes = statx.stx_attributes;
     let protection = if !statx.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
         Protection::Unknown

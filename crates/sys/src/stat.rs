@@ -118,9 +118,23 @@ pub(crate) fn stat_at<P>(dir: BorrowedFd<'_>, path: P, flags: AtFlags) -> io::Re
 where
     P: rustix::path::Arg + Copy,
 {
-    none_if_missing(retried(Phase::Stat, || {
-        rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, WANTED).map(|statx| Stat::of(&statx))
-    }))
+    none_if_missing(retried(Phase::Stat, || statx(dir, path, flags, WANTED).map(|statx| Stat::of(&statx))))
+}
+
+/// Runs `statx` without mounting anything. gVisor refuses that flag, and mounts nothing either.
+pub(crate) fn statx<P>(
+    dir: BorrowedFd<'_>,
+    path: P,
+    flags: AtFlags,
+    wanted: StatxFlags,
+) -> Result<rustix::fs::Statx, Errno>
+where
+    P: rustix::path::Arg + Copy,
+{
+    match rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted) {
+        Err(Errno::INVAL) => rustix::fs::statx(dir, path, flags, wanted),
+        found => found,
+    }
 }
 
 /// Like [`stat_at`] without following links, but through `fstatat`. It is a few percent cheaper,
