@@ -14,8 +14,9 @@
 mod objects;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{self, ErrorKind, Write as _},
+    ops::ControlFlow,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
@@ -23,7 +24,7 @@ use std::{
 
 use bstr::BString;
 use format::{HashKind, ObjectId, config::Edit};
-use repo::{Repository, keys};
+use repo::{ListScope, Repository, Soundness, keys};
 use store::{
     Fsync,
     refs::{Change, Expected, PackedRef},
@@ -148,18 +149,31 @@ pub struct Written {
 }
 
 /// The part of the repository that says which objects are needed.
-#[derive(PartialEq, Eq)]
 struct Tips {
     branches: Vec<(BString, ObjectId)>,
     tags: Vec<(BString, ObjectId)>,
+    /// The objects to which tags finally point, as far as packed-refs has them.
+    peeled: BTreeMap<ObjectId, ObjectId>,
     shallow: Option<Vec<u8>>,
 }
 
 impl Tips {
     fn of(repo: &Repository) -> Result<Tips, Error> {
         let shallow = shallow(repo)?;
-        let (branches, tags) = (repo.refs("refs/heads/")?, repo.refs("refs/tags/")?);
-        Ok(Tips { branches, tags, shallow })
+        let mut peeled = BTreeMap::new();
+        let mut listed = |prefix: &str| {
+            let mut refs = Vec::new();
+            repo.each_ref(ListScope::Below(prefix.into()), None, |found| {
+                if found.soundness == Soundness::Sound {
+                    refs.push((found.name.to_owned(), found.id));
+                    peeled.extend(found.peeled.map(|peeled| (found.id, peeled)));
+                }
+                Ok::<_, repo::Error>(ControlFlow::Continue(()))
+            })?;
+            Ok::<_, Error>(refs)
+        };
+        let (branches, tags) = (listed("refs/heads/")?, listed("refs/tags/")?);
+        Ok(Tips { branches, tags, peeled, shallow })
     }
 
     fn all(&self) -> impl Iterator<Item = &(BString, ObjectId)> {
@@ -305,7 +319,8 @@ impl Parts<'_> {
             refs.push(PackedRef { name, oid: *oid, peeled: None });
         }
         for (name, oid) in tips.tags.iter().filter(is_wanted) {
-            let peeled = self.repo.peel_object(*oid).map(|(peeled, _)| peeled).ok();
+            let known = tips.peeled.get(oid).copied();
+            let peeled = known.or_else(|| self.repo.peel_object(*oid).map(|(peeled, _)| peeled).ok());
             let peeled = peeled.filter(|peeled| peeled != oid);
             refs.push(PackedRef { name: name.clone(), oid: *oid, peeled });
         }
@@ -341,8 +356,8 @@ fn shallow(repo: &Repository) -> Result<Option<Vec<u8>>, Error> {
     by_path::read(&path).map_err(Error::io("read", &path))
 }
 
-/// Makes a Git directory durable, which nobody else has changed yet. Of its objects only `made` are
-/// synced: a link is as durable as the file in the repository.
+/// Makes a Git directory durable, which nobody else has changed yet. The objects in `made` are
+/// synced; a link is as durable as the file in the repository.
 pub fn sync(dir: &Path, made: Vec<PathBuf>, fsync: &Fsync) -> Result<(), Error> {
     let (mut files, mut dirs) = (made, vec![dir.to_owned()]);
     let mut pending = vec![dir.to_owned()];
