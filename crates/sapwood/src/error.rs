@@ -271,12 +271,14 @@ pub enum Error {
     #[error(transparent)]
     Landing(Box<engine::landing::Error>),
     /// The commits of a workspace conflict with the branch. Nothing was changed.
-    #[error("'{name}' conflicts with '{onto}':{}", indented(.paths))]
+    #[error("'{name}' conflicts with '{onto}'{}:{}", at_commit(.commit.as_ref()), indented(.paths))]
     LandConflicts {
         /// The workspace.
         name: BString,
         /// The branch.
         onto: BString,
+        /// The commit that could not be replayed; `None` for a merge.
+        commit: Option<format::ObjectId>,
         /// The paths.
         paths: Vec<BString>,
     },
@@ -368,6 +370,10 @@ boxed! {
     Uncommitted(engine::workspace::uncommitted::Error),
     Seal(engine::workspace::sealed::Error),
     Landing(engine::landing::Error),
+}
+
+fn at_commit(commit: Option<&format::ObjectId>) -> String {
+    commit.map(|commit| format!(" at commit {commit}")).unwrap_or_default()
 }
 
 fn indented(paths: &[BString]) -> String {

@@ -110,6 +110,17 @@ pub struct Sealed {
     pub branch: BString,
     /// The commit on which it began.
     pub commit: ObjectId,
+    /// The last landing by a rebase.
+    pub landed: Option<Landed>,
+}
+
+/// A landing that wrote the commits of a workspace again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Landed {
+    /// The commit of the workspace.
+    pub tip: ObjectId,
+    /// The commit of the repository that has its changes.
+    pub new: ObjectId,
 }
 
 /// A reference to a base.
@@ -540,11 +551,17 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
         },
         sealed: match one("sealed") {
             Some(commit) => {
-                let mut kinds = [HashKind::Sha1, HashKind::Sha256].into_iter();
-                let commit = kinds.find_map(|kind| ObjectId::from_hex(kind, commit));
-                let commit = commit.ok_or_else(|| damaged("it names no commit"))?;
+                let object = |hex: &BString| {
+                    let mut kinds = [HashKind::Sha1, HashKind::Sha256].into_iter();
+                    let oid = kinds.find_map(|kind| ObjectId::from_hex(kind, hex));
+                    oid.ok_or_else(|| damaged("it names no commit"))
+                };
                 let branch = one("branch").cloned().ok_or_else(|| damaged("it names no branch"))?;
-                Some(Sealed { branch, commit })
+                let landed = match (one("landed"), one("as")) {
+                    (Some(tip), Some(new)) => Some(Landed { tip: object(tip)?, new: object(new)? }),
+                    _ => None,
+                };
+                Some(Sealed { branch, commit: object(commit)?, landed })
             }
             None => None,
         },
@@ -579,9 +596,13 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
         Activity::Begun(pid) => add("begun", pid.to_string().into()),
         Activity::Check(pid) => add("check", pid.to_string().into()),
     }
-    if let Some(Sealed { branch, commit }) = &record.sealed {
+    if let Some(Sealed { branch, commit, landed }) = &record.sealed {
         add("sealed", commit.to_string().into());
         add("branch", branch.clone());
+        if let Some(Landed { tip, new }) = landed {
+            add("landed", tip.to_string().into());
+            add("as", new.to_string().into());
+        }
     }
     let content = format::config::edit(b"", &edits).map_err(store::config::Error::Key)?;
     let mut lock = Lock::take(&state.join("record"), &LockOptions::default())?;
@@ -611,6 +632,10 @@ mod tests {
             sealed: Some(Sealed {
                 branch: "refs/heads/one \"two\"".into(),
                 commit: ObjectId::null(HashKind::Sha256),
+                landed: Some(Landed {
+                    tip: ObjectId::null(HashKind::Sha256),
+                    new: ObjectId::null(HashKind::Sha256),
+                }),
             }),
         }
     }

@@ -1,7 +1,8 @@
 //! Landing: a branch of the repository gets the commits of a workspace.
 //!
 //! Order: the commit of the workspace; for a sealed one its objects, checked and durable; a merge
-//! by the real Git in memory, unless the branch can be moved forward; the check; the branch. A
+//! or a rebase by the real Git in memory, unless the branch can be moved forward; the check; the
+//! branch. A
 //! failure leaves the branch, and everything else that a command shows.
 //!
 //! ```no_run
@@ -17,6 +18,7 @@
 //! Design: docs/design/sealed.md.
 
 mod merge;
+mod rebase;
 
 use std::{
     fmt,
@@ -71,6 +73,9 @@ pub struct Request {
     /// A command for the shell, which runs in a worktree of the result. Unless it succeeds, nothing
     /// is landed.
     pub check: Option<BString>,
+    /// Writes the commits again on top of the branch if it cannot be moved forward, instead of
+    /// merging.
+    pub rebase: bool,
 }
 
 /// The change of the branch.
@@ -84,6 +89,8 @@ pub enum Landed {
     Forwarded,
     /// A merge commit was made.
     Merged,
+    /// The commits were written again, on top of the branch.
+    Rebased,
 }
 
 /// The result.
@@ -164,15 +171,20 @@ pub fn land(worktrees: &Worktrees<'_>, settings: &Settings, request: &Request) -
         Some(old) if repo.is_reachable(old, &[tip])? => (tip, Landed::Forwarded),
         Some(old) => {
             refuse_checked_out(worktrees, branch.as_bstr())?;
-            let name = request.name.as_bstr();
-            (
-                merge::merge(worktrees, settings, merge::Sides { name, branch: &branch, old, tip })?,
-                Landed::Merged,
-            )
+            let sides = merge::Sides { name: request.name.as_bstr(), branch: &branch, old, tip };
+            if request.rebase {
+                match rebase::rebase(worktrees, settings, &sides)? {
+                    new if new == old => (old, Landed::AlreadyThere),
+                    new => (new, Landed::Rebased),
+                }
+            } else {
+                (merge::merge(worktrees, settings, &sides)?, Landed::Merged)
+            }
         }
     };
     let report = Report { branch, old, new, landed, objects };
     if landed == Landed::AlreadyThere {
+        note(worktrees, settings, workspace, (tip, new))?;
         return Ok(report);
     }
     refuse_checked_out(worktrees, report.branch.as_bstr())?;
@@ -184,6 +196,7 @@ pub fn land(worktrees: &Worktrees<'_>, settings: &Settings, request: &Request) -
         refuse_checked_out(worktrees, report.branch.as_bstr())?;
     }
     worktrees.check_interrupt()?;
+    note(worktrees, settings, workspace, (tip, new))?;
     let expected = old.map_or(Expected::Missing, Expected::Is);
     let message = text!(
         "workspace land: ",
@@ -191,12 +204,30 @@ pub fn land(worktrees: &Worktrees<'_>, settings: &Settings, request: &Request) -
         match landed {
             Landed::Created => ": created",
             Landed::Merged => ": merge",
+            Landed::Rebased => ": rebase",
             Landed::Forwarded | Landed::AlreadyThere => ": fast-forward",
         }
     );
     let change = Change::Update { name: report.branch.clone(), new, expected, message };
     store::refs::apply(&refs, vec![change]).map_err(switch::Error::from)?;
     Ok(report)
+}
+
+/// Records that `new` has the changes of the commit `tip` of a sealed workspace, though not the
+/// commit. So its removal loses nothing once a ref reaches `new`. This comes before the ref: a kill
+/// in between leaves a record that says nothing, because no ref reaches `new`.
+fn note(
+    worktrees: &Worktrees<'_>,
+    settings: &Settings,
+    mut workspace: Workspace,
+    (tip, new): (ObjectId, ObjectId),
+) -> Result<(), Error> {
+    let Some(sealed) = &mut workspace.record.sealed else { return Ok(()) };
+    if worktrees.repo.is_reachable(tip, &[new])? {
+        return Ok(());
+    }
+    sealed.landed = Some(record::Landed { tip, new });
+    Ok(workspace.store(&settings.fsync)?)
 }
 
 /// Returns the full name of the branch that gets the commits.

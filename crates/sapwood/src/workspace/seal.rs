@@ -69,7 +69,7 @@ impl Start {
             (None, Some(own)) => own,
             (None, None) => self.commit(repo, "HEAD".into())?,
         };
-        Ok(Sealed { branch, commit })
+        Ok(Sealed { branch, commit, landed: None })
     }
 
     fn commit(&self, repo: &Repository, revision: &BStr) -> Result<ObjectId, Error> {

@@ -7,7 +7,7 @@
 //! changed. A submodule in them is foreign too, and is never opened: only an empty directory is
 //! unchanged.
 
-use std::{io::ErrorKind, path::PathBuf};
+use std::{collections::HashSet, io::ErrorKind, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -17,7 +17,7 @@ use engine::{
     workspace::{
         backend::Mounted,
         base::{Bases, Monitor},
-        record::{Activity, Workspace},
+        record::{Activity, Landed, Workspace},
     },
     worktree::{
         admin,
@@ -113,16 +113,31 @@ impl State {
 /// Returns an error if no ref of the repository reaches HEAD or a ref of the workspace.
 fn refuse_lost(worktrees: &Worktrees<'_>, workspace: &Workspace, state: &State) -> Result<(), Error> {
     let objects = worktrees.repo.stored_objects();
+    let landed = landed(worktrees, workspace)?;
     let head = state.tip.commit.map(|oid| (BString::from("HEAD"), oid));
-    let all = || head.iter().chain(&state.refs);
+    let is_tip = |oid: &ObjectId| landed.is_some_and(|landed| landed.tip == *oid);
+    let all = || head.iter().chain(&state.refs).filter(|(_, oid)| !is_tip(oid));
     if let Some((shown, _)) = all().find(|(_, oid)| !objects.contains(oid)) {
         return Err(not_landed(workspace, shown));
     }
-    let lost = remove::unreachable(worktrees.repo, &all().map(|(_, oid)| *oid).collect())?;
+    let mut lost = remove::unreachable(worktrees.repo, &all().map(|(_, oid)| *oid).collect())?;
+    if let Some(landed) = landed.filter(|landed| objects.contains(&landed.tip)) {
+        lost = &lost - &worktrees.repo.reachable_tips(&[landed.tip], &lost)?;
+    }
     match all().find(|(_, oid)| lost.contains(oid)) {
         Some((shown, _)) => Err(not_landed(workspace, shown)),
         None => Ok(()),
     }
+}
+
+/// Returns the last landing by a rebase, if a ref of the repository still reaches its result.
+fn landed(worktrees: &Worktrees<'_>, workspace: &Workspace) -> Result<Option<Landed>, Error> {
+    let landed = workspace.record.sealed.as_ref().and_then(|sealed| sealed.landed);
+    let Some(landed) = landed.filter(|landed| worktrees.repo.stored_objects().contains(&landed.new)) else {
+        return Ok(None);
+    };
+    let is_reached = remove::unreachable(worktrees.repo, &HashSet::from([landed.new]))?.is_empty();
+    Ok(is_reached.then_some(landed))
 }
 
 /// Returns true if the index of the workspace differs from the commit. An unborn branch begins with

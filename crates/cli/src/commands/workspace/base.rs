@@ -172,7 +172,7 @@ fn verify(context: &Context<'_>, request: &Request, names: &[BString]) -> Result
                 "flaws": Value::from_iter(flaws),
             })
         };
-        context::print_json(&Value::from_iter(reports.iter().map(one)));
+        context::print_document(Value::from_iter(reports.iter().map(one)));
         return Ok(u8::from(!is_sound));
     }
     for (base, verified) in &reports {
@@ -192,7 +192,7 @@ fn remove(context: &Context<'_>, request: &Request, names: &[BString]) -> Result
         bases.remove(&name.to_string(), context.settings.locks.shared)?;
     }
     if request.json {
-        context::print_json(&Value::from_iter(names.iter().map(|name| json!({"name": name.to_string()}))));
+        context::print_document(Value::from_iter(names.iter().map(|name| json!({"name": name.to_string()}))));
     }
     Ok(0)
 }
@@ -213,7 +213,7 @@ fn collect(context: &Context<'_>, request: &Request, prune: bool) -> Result<u8, 
     context.run.interrupt.check()?;
     let freed = freed?;
     if request.json {
-        context::print_json(&json!({
+        context::print_document(json!({
             "bases": freed.bases, "blobFiles": freed.generations, "bytes": freed.bytes,
             "dryRun": request.dry_run,
         }));
@@ -230,7 +230,7 @@ fn print(request: &Request, bases: &[Base]) {
             let parent = base.parent.as_deref().map(json_path);
             json!({"name": base.name, "kind": base.kind.name(), "dir": json_path(&base.dir), "parent": parent})
         };
-        context::print_json(&Value::from_iter(bases.iter().map(one)));
+        context::print_document(Value::from_iter(bases.iter().map(one)));
     } else if !request.quiet {
         for base in bases {
             let line = format!("{}  {}", base.name, base.kind.name());

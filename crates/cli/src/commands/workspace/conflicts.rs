@@ -16,9 +16,6 @@ use crate::{
     },
 };
 
-/// The version of the JSON document.
-const VERSION: u32 = 1;
-
 /// Runs the command. Returns its exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
@@ -27,7 +24,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let worktrees = context.worktree_context();
     let report = Found::of(&worktrees, &names)?.merge(&worktrees)?;
     if request.json {
-        context::print_json(&json(&report));
+        context::print_document(json(&report));
     } else {
         report.pairs.iter().for_each(print);
         for Skipped { name, reason } in &report.skipped {
@@ -67,7 +64,6 @@ fn json(report: &Report) -> Value {
     };
     let skipped = |one: &Skipped| json!({"name": text(&one.name), "reason": one.reason});
     json!({
-        "version": VERSION,
         "pairs": Value::from_iter(report.pairs.iter().map(pair)),
         "notExamined": Value::from_iter(report.skipped.iter().map(skipped)),
     })

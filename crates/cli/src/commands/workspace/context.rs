@@ -82,6 +82,24 @@ pub(crate) fn print_json(value: &Value) {
     console::out(format!("{value:#}"));
 }
 
+/// The version of the documents of `workspace`. A new field does not change it.
+const VERSION: u64 = 1;
+
+/// Prints the JSON document of a subcommand of `workspace`, with its version. Each object of an
+/// array has it, because an array has no fields.
+pub(super) fn print_document(mut value: Value) {
+    let stamp = |value: &mut Value| {
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("version".into(), VERSION.into());
+        }
+    };
+    match &mut value {
+        Value::Array(all) => all.iter_mut().for_each(stamp),
+        one => stamp(one),
+    }
+    print_json(&value);
+}
+
 /// Returns a path for a JSON document. Bytes that are not UTF-8 are replaced.
 pub(crate) fn json_path(path: &Path) -> Value {
     Value::from(path.to_string_lossy())

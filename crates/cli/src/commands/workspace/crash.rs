@@ -36,7 +36,7 @@ pub(super) fn sync(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         report.push(json!({"name": workspace.name.to_string_lossy(), "synced": true}));
     }
     if request.json {
-        context::print_json(&Value::from(report));
+        context::print_document(Value::from(report));
     }
     Ok(0)
 }

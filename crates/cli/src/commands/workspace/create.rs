@@ -317,7 +317,7 @@ pub(crate) fn named_backend(name: Option<&BString>) -> Result<Option<Backend>, F
 
 fn report(context: &Context<'_>, request: &Request, workspace: &Workspace) -> Result<(), Failure> {
     if request.json {
-        context::print_json(&describe(context, workspace)?);
+        context::print_document(describe(context, workspace)?);
     } else if !request.quiet {
         tell(workspace);
     }

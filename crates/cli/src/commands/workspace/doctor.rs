@@ -48,7 +48,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
                 "chosen": chosen == Some(*backend),
             })
         };
-        context::print_json(&Value::from_iter(found.iter().map(line)));
+        context::print_document(Value::from_iter(found.iter().map(line)));
         return Ok(0);
     }
     for (backend, verdict) in &found {

@@ -57,7 +57,7 @@ fn each(
         }
     }
     if request.json {
-        context::print_json(&Value::from(report));
+        context::print_document(Value::from(report));
     }
     Ok(code)
 }

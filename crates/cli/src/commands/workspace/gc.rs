@@ -67,7 +67,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         sweep.orphans()?;
     }
     if request.json {
-        context::print_json(&sweep.report.into());
+        context::print_document(sweep.report.into());
     }
     Ok(sweep.code)
 }

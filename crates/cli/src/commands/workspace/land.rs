@@ -31,8 +31,12 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     for workspace in chosen {
         run.interrupt.check()?;
         let name = BString::from(workspace.name.as_encoded_bytes());
-        let wanted =
-            land::Request { name: name.clone(), onto: request.onto.clone(), check: request.check.clone() };
+        let wanted = land::Request {
+            name: name.clone(),
+            onto: request.onto.clone(),
+            check: request.check.clone(),
+            rebase: request.rebase,
+        };
         match land::land(&worktrees, &settings, &wanted) {
             Ok(report) => {
                 if !request.quiet && !request.json {
@@ -52,7 +56,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
     }
     if request.json {
-        context::print_json(&Value::from(all));
+        context::print_document(Value::from(all));
     }
     Ok(code)
 }
@@ -66,6 +70,7 @@ fn line(context: &Context<'_>, name: &BString, report: &Report) -> Result<BStrin
         Landed::Created => "is new",
         Landed::Forwarded => "was moved forward",
         Landed::Merged => "has a merge",
+        Landed::Rebased => "has its commits, rebased",
     };
     Ok(text!("Workspace '", name, "': branch '", branch, "' ", what, ", at ", commit))
 }
@@ -84,6 +89,7 @@ fn landed(name: &BString, report: &Report) -> Value {
             Landed::Created => "created",
             Landed::Forwarded => "fast-forward",
             Landed::Merged => "merge",
+            Landed::Rebased => "rebase",
         },
         "objects": report.objects,
     })
@@ -91,14 +97,17 @@ fn landed(name: &BString, report: &Report) -> Value {
 
 /// Returns the JSON document of a workspace that was not landed.
 fn not_landed(name: &BString, error: &sapwood::Error) -> Value {
-    let conflicts: Vec<_> = match error {
-        sapwood::Error::LandConflicts { paths, .. } => paths.iter().map(|path| path.to_str_lossy()).collect(),
-        _ => Vec::new(),
+    let (commit, conflicts): (_, Vec<_>) = match error {
+        sapwood::Error::LandConflicts { commit, paths, .. } => {
+            (commit.map(|commit| commit.to_string()), paths.iter().map(|path| path.to_str_lossy()).collect())
+        }
+        _ => (None, Vec::new()),
     };
     json!({
         "name": name.to_str_lossy(),
         "landed": false,
         "reason": error.to_string(),
+        "commit": commit,
         "conflicts": conflicts,
     })
 }

@@ -40,7 +40,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let classes = request.classes || request.json;
     let all = list::examine(&context.worktree_context(), list::Request { classes })?.workspaces;
     if request.json {
-        context::print_json(&Value::from_iter(all.iter().map(json)))
+        context::print_document(Value::from_iter(all.iter().map(json)))
     } else {
         table(&all).iter().for_each(console::out)
     }

@@ -80,7 +80,7 @@ fn each(
         }
     }
     if request.json {
-        context::print_json(&Value::from(report));
+        context::print_document(Value::from(report));
     }
     Ok(code)
 }

@@ -57,8 +57,8 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     if request.json {
         let base = record::find(&context.common, &workspace.name)?.record.base.map(|base| base.name);
-        context::print_json(
-            &json!({"name": workspace.name.to_string_lossy(), "base": base, "rebased": code == 0}),
+        context::print_document(
+            json!({"name": workspace.name.to_string_lossy(), "base": base, "rebased": code == 0}),
         );
     }
     Ok(code)

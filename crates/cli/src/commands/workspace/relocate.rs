@@ -37,7 +37,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let moved = relocate::relocate(&worktree_context, &workspace, &by_path::realpath_forgiving(&to.path))?;
     if request.json {
         let dir = json_path(&moved.record.dir);
-        context::print_json(&json!({"name": workspace.name.to_string_lossy(), "dir": dir}));
+        context::print_document(json!({"name": workspace.name.to_string_lossy(), "dir": dir}));
     } else if !request.quiet {
         console::eprint_line(text!("Workspace at '", moved.record.dir.as_os_str().as_bytes(), "'"));
     }

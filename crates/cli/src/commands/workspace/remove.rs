@@ -31,7 +31,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
     }
     if request.json {
-        context::print_json(&Value::from(report));
+        context::print_document(Value::from(report));
     }
     Ok(code)
 }

@@ -21,6 +21,7 @@ pub(super) struct Request {
     pub(super) at: Option<BString>,
     pub(super) volatile: bool,
     pub(super) sealed: bool,
+    pub(super) rebase: bool,
     pub(super) objects: Option<BString>,
     pub(super) hooks: Option<BString>,
     pub(super) settings: Vec<BString>,
@@ -168,6 +169,11 @@ pub(super) const LAND: Table<Set<Request>> = Table {
         Opt::text("--onto <branch>", "the branch that gets the commits", |request: &mut Request| {
             &mut request.onto
         }),
+        Opt::flag(
+            "--rebase",
+            "replay the commits on a branch that has others, instead of merging",
+            |request: &mut Request| &mut request.rebase,
+        ),
         Opt::text(
             "--check <command>",
             "land only a result in whose worktree this shell command succeeds",

@@ -122,8 +122,8 @@ impl Sharer {
         Ok(())
     }
 
-    /// Shares all packs that have an index. A list is not read at one moment: it can miss a pack that
-    /// replaces another one meanwhile. So it is read until it shows nothing new.
+    /// Shares all packs that have an index. A list is not read at one moment: it can miss a pack
+    /// that replaces another one meanwhile. So it is read until it shows nothing new.
     fn packs(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         const TRIES: usize = 16;
         let (mut done, mut gone) = (BTreeSet::new(), BTreeSet::new());

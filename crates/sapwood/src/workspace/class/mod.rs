@@ -131,7 +131,8 @@ pub fn classify(worktrees: &Worktrees<'_>, looks: &[Look<'_>]) -> Result<Vec<Cla
     for look in looks {
         worktrees.check_interrupt()?;
         let worktree = look.workspace.linked_worktree(worktrees.repo);
-        // The Git directory of a sealed workspace is foreign. That of its name is another worktree's.
+        // The Git directory of a sealed workspace is foreign, and that of its name another
+        // worktree's.
         let admin = look.workspace.record.sealed.is_none().then(|| look.workspace.git_dir());
         let is_locked = worktree.is_none_or(|worktree| !matches!(lock_reason(&worktree), Ok(None)));
         let mounted = mounts::state_in(look.workspace, &table);

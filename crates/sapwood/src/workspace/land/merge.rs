@@ -1,12 +1,12 @@
 //! The merge of two commits by the real Git, without a worktree and an index.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::names;
 use format::ObjectId;
 use repo::{GivenIdentity, Who};
-use store::objects::ObjectTransaction;
+use store::{Components, objects::ObjectTransaction};
 
 use crate::{Error, new_commit::NewCommit, settings::Settings, text, worktree::records::Worktrees};
 
@@ -27,11 +27,11 @@ pub(super) struct Sides<'a> {
 pub(super) fn merge(
     worktrees: &Worktrees<'_>,
     settings: &Settings,
-    sides: Sides<'_>,
+    sides: &Sides<'_>,
 ) -> Result<ObjectId, Error> {
     let repo = worktrees.repo;
     let short = sides.branch.strip_prefix(names::BRANCHES).unwrap_or(sides.branch);
-    let tree = merged_tree(worktrees, &sides, short.as_bstr())?;
+    let tree = merged_tree(worktrees, settings, sides, short.as_bstr())?;
     let message = text!("Merge workspace '", sides.name, "' into ", short, "\n");
     let commit = NewCommit {
         tree,
@@ -48,16 +48,32 @@ pub(super) fn merge(
     Ok(new)
 }
 
-/// Runs `git merge-tree`. It reads the objects and the attributes of the repository, and writes
-/// only objects.
-fn merged_tree(worktrees: &Worktrees<'_>, sides: &Sides<'_>, short: &BStr) -> Result<ObjectId, Error> {
+/// Returns a command of the real Git in the repository. It syncs the objects that it writes if
+/// `settings` harden them: a branch will reach them.
+pub(super) fn git(worktrees: &Worktrees<'_>, settings: &Settings) -> Result<Command, Error> {
     let Worktrees { repo, events, .. } = worktrees;
     let missing = || Error::failed("the real Git is needed for a merge, and there is none");
     let mut git = events.git().ok_or_else(missing)?;
     events.before_program();
+    if settings.fsync.hardens(Components::LOOSE_OBJECT) {
+        git.args(["-c", "core.fsync=loose-object"]);
+    }
+    git.envs(repo.child_env()).current_dir(repo.child_dir());
+    Ok(git)
+}
+
+/// Runs `git merge-tree`. It reads the objects and the attributes of the repository, and writes
+/// only objects.
+fn merged_tree(
+    worktrees: &Worktrees<'_>,
+    settings: &Settings,
+    sides: &Sides<'_>,
+    short: &BStr,
+) -> Result<ObjectId, Error> {
+    let repo = worktrees.repo;
+    let mut git = git(worktrees, settings)?;
     git.args(["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"]);
     git.args([sides.old.to_string(), sides.tip.to_string()]);
-    git.envs(repo.child_env()).current_dir(repo.child_dir());
     let output = git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output();
     let output = output.map_err(|error| Error::failed(format!("cannot run the real Git: {error}")))?;
     let mut parts = output.stdout.split(|byte| *byte == 0).filter(|part| !part.is_empty());
@@ -66,7 +82,8 @@ fn merged_tree(worktrees: &Worktrees<'_>, sides: &Sides<'_>, short: &BStr) -> Re
         (Some(0), Some(tree)) => Ok(tree),
         (Some(1), Some(_)) => {
             let paths = parts.map(BString::from).collect();
-            Err(Error::LandConflicts { name: sides.name.to_owned(), onto: short.to_owned(), paths })
+            let (name, onto) = (sides.name.to_owned(), short.to_owned());
+            Err(Error::LandConflicts { name, onto, commit: None, paths })
         }
         _ => {
             let reason = output.stderr.trim().as_bstr();

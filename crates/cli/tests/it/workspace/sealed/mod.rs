@@ -5,6 +5,7 @@ mod hostile;
 mod hostile_objects;
 mod killed;
 mod links;
+mod rebase;
 mod sandbox;
 mod unsaved;
 
