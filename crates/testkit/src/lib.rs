@@ -10,6 +10,7 @@
 //! - [`crash`]: kills a program before the n-th change that it makes on disk.
 //! - [`disk`]: mounted file systems of other kinds, and a user without privileges.
 //! - [`ErofsImage`]: a mounted read-only image.
+//! - [`landlock`]: commands that may use only some directories.
 //! - [`imports`]: the imports between the modules of a crate, and import cycles.
 //! - [`servers`]: `nginx`, `git daemon`, `sshd`, and a proxy that injects faults.
 //! - [`shim`]: runs other programs with sapwood in Git's place, and reads the log of its calls.
@@ -26,6 +27,7 @@ pub mod disk;
 mod filter;
 mod group;
 pub mod imports;
+pub mod landlock;
 mod mount;
 mod oracle;
 mod recorded;
