@@ -1,5 +1,6 @@
 //! Workspaces: compared with an ordinary worktree, and their failures.
 
+mod agents;
 mod at;
 mod builds;
 mod classes;
