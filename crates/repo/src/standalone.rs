@@ -70,7 +70,8 @@ impl StandaloneConfig {
         self.message_sink
     }
 
-    pub(crate) fn cwd(&self) -> &Path {
+    /// Returns the directory that relative paths begin at.
+    pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 

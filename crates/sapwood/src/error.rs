@@ -1,5 +1,6 @@
 //! The errors that operations share.
 
+mod base;
 mod stash;
 
 use std::{io, path::PathBuf};
@@ -12,6 +13,7 @@ use crate::{
     settings, text, upstream,
 };
 
+pub use base::BaseError;
 pub use stash::StashError;
 
 /// Why planning ended without a plan. Nothing was changed and nothing was shown.
@@ -293,6 +295,9 @@ pub enum Error {
     /// The record of a worktree cannot be written.
     #[error(transparent)]
     Worktree(#[from] engine::worktree::Error),
+    /// A base was not sent, brought, examined or removed.
+    #[error(transparent)]
+    Bases(Box<BaseError>),
     /// A stash entry was not created, found, applied or dropped.
     #[error(transparent)]
     Stash(Box<StashError>),
@@ -395,6 +400,12 @@ impl From<PlanError> for Error {
             PlanError::Unsupported(what) => Error::Look(engine::look::LookError::Unsupported(what)),
             PlanError::Failed(error) => error,
         }
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Error {
+        error.0
     }
 }
 

@@ -6,6 +6,7 @@
 use std::{cell::RefCell, path::PathBuf, process::Command, sync::Arc};
 
 use bstr::BStr;
+pub use engine::base_transfer::{Phase as TransferPhase, Progress as Step};
 use engine::crew::Meter;
 use repo::pack_indexing;
 
@@ -63,6 +64,12 @@ pub trait Events {
     /// request; `None` leaves it to the receiver. Returns the counter, which ends the phase
     /// when it is dropped, or `None` if the caller shows no progress.
     fn adding_base(&self, wanted: Option<bool>) -> Option<Box<dyn Counter>> {
+        let _ = wanted;
+        None
+    }
+
+    /// Begins the transfer of a base, as [`Events::adding_base`] begins its building.
+    fn transferring(&self, wanted: Option<bool>) -> Option<Box<dyn Transfer>> {
         let _ = wanted;
         None
     }
@@ -125,6 +132,15 @@ pub trait Steps: Send + Sync {
 pub trait Counter: Send + Sync {
     /// `done` of `total` steps are done.
     fn update(&self, done: usize, total: usize);
+}
+
+/// Shows the transfer of a base.
+pub trait Transfer: Send + Sync {
+    /// Receives a step. Called by any thread.
+    fn step(&self, step: Step);
+
+    /// The transfer has ended: `true` if all of it is done.
+    fn end(&self, is_complete: bool);
 }
 
 /// The progress of filters that delay files.

@@ -1,6 +1,6 @@
 //! Git working-tree operations, each as two calls: [`status`], [`switch`], [`restore`], [`reset`],
 //! [`clean`], [`add`], [`rm`], [`mv`], [`commit`], [`stash`], [`fetch`],
-//! [`mod@clone`], [`worktree`], [`workspace`], [`checkpoint`].
+//! [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`checkpoint`].
 //!
 //! `plan(&repository, request)` examines everything, may refuse, and changes nothing.
 //! [`PlanError::Unsupported`] exists only there. `Plan::run(&events)` does the work; its
@@ -38,6 +38,7 @@
 
 pub mod add;
 pub mod advice;
+pub mod base;
 pub mod checkpoint;
 pub mod clean;
 pub mod clone;
@@ -84,7 +85,7 @@ pub use engine::pathspec::Pathspecs;
 pub use format::{Mode, ObjectId};
 
 pub use context::Context;
-pub use error::{Error, HeadChange, PlanError, RunError, StashError, TreeError};
+pub use error::{BaseError, Error, HeadChange, PlanError, RunError, StashError, TreeError};
 pub use events::{Events, Silent};
 pub use notice::Notice;
 pub use repository::{Environment, Repository};

@@ -183,6 +183,11 @@ pub enum Notice {
     BaseAgain(BString),
     /// Somebody changed this directory after the base was built.
     ChangedBase(PathBuf),
+    /// The base directory of a remote is not trusted, and gets no base; the text says why.
+    NoBaseAdded(String),
+    /// The base directory of a remote is not trusted, so its contents are copied; the text says
+    /// why.
+    ContentsCopied(String),
     /// Git cannot get the contents of bases; the text says why.
     ContentsRemote(String),
     /// The record of a workspace cannot be read.
@@ -311,6 +316,8 @@ impl Notice {
             | Notice::ContentsRemote(text)
             | Notice::DamagedRecord(text)
             | Notice::UnreadableLayer(text) => text.as_str().into(),
+            Notice::NoBaseAdded(why) => format!("{why}\nUntil then no base is added there").into(),
+            Notice::ContentsCopied(why) => format!("{why}\nUntil then contents are copied from there").into(),
             Notice::NotUtf8 => NOT_UTF8.into(),
             Notice::Overwriting(path) => text!("overwriting '", path, "'"),
             Notice::EmbeddedRepository(path) => text!("adding embedded git repository: ", path),

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ffi::OsString,
     os::unix::ffi::OsStrExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -32,24 +32,29 @@ pub struct Repository {
 /// The environment of an operation: variables by name, as Git reads them.
 pub type Environment = HashMap<OsString, OsString>;
 
+/// Returns the options for opening repositories from the directory `cwd`.
+pub(crate) fn outside(cwd: PathBuf, env: Environment) -> repo::OpenOptions {
+    repo::OpenOptions {
+        cwd,
+        git_dir: None,
+        work_tree: None,
+        bare: false,
+        is_being_created: false,
+        config: Vec::new(),
+        env,
+        message_sink: repo::MessageSink(|_| {}),
+        is_created_by_command: false,
+        lazy_fetch: None,
+    }
+}
+
 impl Repository {
     /// Opens the repository of the directory `dir`, which may lie below its worktree. `environment`
     /// has the variables that Git would read, such as `HOME` and `GIT_DIR`.
     pub fn open(dir: &Path, environment: Environment) -> Result<Repository, Error> {
         let cwd = std::path::absolute(dir);
-        let options = repo::OpenOptions {
-            cwd: cwd.map_err(|source| Error::CannotOpen { path: dir.to_owned(), source })?,
-            git_dir: None,
-            work_tree: None,
-            bare: false,
-            is_being_created: false,
-            config: Vec::new(),
-            env: environment,
-            message_sink: repo::MessageSink(|_| {}),
-            is_created_by_command: false,
-            lazy_fetch: None,
-        };
-        Repository::of(repo::Repository::open(&options)?, Arc::default())
+        let cwd = cwd.map_err(|source| Error::CannotOpen { path: dir.to_owned(), source })?;
+        Repository::of(repo::Repository::open(&outside(cwd, environment))?, Arc::default())
     }
 
     /// Reads the settings of an open repository.

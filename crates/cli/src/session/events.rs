@@ -12,7 +12,7 @@ use bstr::BStr;
 use engine::crew::Meter;
 use sapwood::{
     Context, Events, Notice,
-    events::{Counter, Filtered, Phase, Renaming, Staged, Steps},
+    events::{Counter, Filtered, Phase, Renaming, Staged, Steps, Transfer},
     transaction::{IndexTransaction, Start},
 };
 
@@ -22,6 +22,7 @@ use crate::{
         invocation::{Invocation, Program},
         real_git,
         settings::Settings,
+        transfer,
     },
     term::{
         console::{self, text},
@@ -160,6 +161,10 @@ impl Events for Invocation {
         let delay = configured.map_or(SOON, |_| progress::delay(configured));
         let is_visible = wanted.unwrap_or_else(progress::has_terminal);
         Some(Box::new(AddingBase(Progress::new("Adding base", is_visible, delay))))
+    }
+
+    fn transferring(&self, wanted: Option<bool>) -> Option<Box<dyn Transfer>> {
+        Some(Box::new(transfer::Display::new(wanted)))
     }
 
     fn program(&self) -> Option<PathBuf> {

@@ -24,6 +24,7 @@ pub(crate) mod submodules;
 pub(crate) mod tasks;
 pub(crate) mod trace;
 pub(crate) mod tracking;
+pub(crate) mod transfer;
 
 use repo::Repository;
 

@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use sapwood::{
-    HeadChange, StashError,
+    BaseError, HeadChange, StashError,
     restore::unmerged,
     upstream::{self, Upstream},
 };
@@ -18,6 +18,12 @@ impl From<sapwood::PlanError> for Failure {
             sapwood::PlanError::Unsupported(what) => Failure::Unserved(what),
             sapwood::PlanError::Failed(error) => error.into(),
         }
+    }
+}
+
+impl From<sapwood::RunError> for Failure {
+    fn from(error: sapwood::RunError) -> Failure {
+        error.0.into()
     }
 }
 
@@ -67,6 +73,7 @@ impl From<sapwood::Error> for Failure {
             sapwood::Error::RemoveWorkspace(error) => (*error).into(),
             sapwood::Error::Worktree(error) => error.into(),
             sapwood::Error::Stash(error) => (*error).into(),
+            sapwood::Error::Bases(error) => (*error).into(),
             error @ (sapwood::Error::LandConflicts { .. } | sapwood::Error::LandCheck { .. }) => {
                 Failure::error(error.to_string())
             }
@@ -89,6 +96,21 @@ impl From<sapwood::Error> for Failure {
             sapwood::Error::Switch(error) => error.into(),
             sapwood::Error::Pathspec(message) => Failure::Fatal(message),
             error => Failure::fatal(error.to_string()),
+        }
+    }
+}
+
+impl From<BaseError> for Failure {
+    fn from(error: BaseError) -> Failure {
+        let message = error.to_string();
+        match error {
+            BaseError::Store(error) => error.into(),
+            BaseError::Transfer(error) => error.into(),
+            BaseError::NotSigned(cause) => {
+                Failure::fatal(message).after(Preface::Cause(Box::new(cause.into())))
+            }
+            BaseError::StillNeeded { .. } => Failure::error(message),
+            _ => Failure::fatal(message),
         }
     }
 }

@@ -71,8 +71,8 @@ const OWN: &[(&str, &[&str])] = &[
     (
         "bases and their transfer",
         &[
-            "commands/base/bundle.rs",
-            "commands/base/verify.rs",
+            "sapwood/src/base/bundle.rs",
+            "sapwood/src/base/verify.rs",
             "engine/src/base_transfer/push/journal.rs",
             "engine/src/base_transfer/scratch.rs",
             "engine/src/base_transfer/stock.rs",

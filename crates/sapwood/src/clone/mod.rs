@@ -23,7 +23,9 @@
 //! # }
 //! ```
 
+mod based;
 mod helper;
+mod mirror;
 mod worktree;
 
 use std::{
@@ -34,19 +36,21 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use engine::clone::{self, Caller, Cloned, Event, Kind, Options, Worktree};
+use engine::clone::{self, Caller, Cloned, Event, Kind, Options, Seed, Worktree};
 pub use engine::clone::{Filter, Reference};
 use format::ObjectId;
 pub use repo::pack_indexing::Meter;
 use repo::{OpenOptions, StandaloneConfig, wire};
 pub use wire::AddressFamily;
 
+pub use based::{BaseRemote, BaseSource, Need, Search};
 pub use helper::{git_in, run_helper};
+pub use mirror::ForMirror;
 pub use worktree::{Checkout, check_out, open};
 
 use crate::{
     Context, Error, Events, Notice, PlanError, RunError, hooks,
-    repository::Environment,
+    repository::{Environment, outside},
     said::Said,
     settings::{
         self, Settings,
@@ -73,7 +77,7 @@ pub struct Request {
     pub mirror: bool,
     /// The worktree stays empty.
     pub no_checkout: bool,
-    /// Take one branch only; `None` for yes if the history is limited.
+    /// Take one branch only; `None` for yes if the history is limited, or begins with a base.
     pub single_branch: Option<bool>,
     /// Take no tags.
     pub no_tags: bool,
@@ -112,6 +116,9 @@ pub struct Request {
     pub server_options: Vec<BString>,
     /// The addresses to connect to.
     pub family: AddressFamily,
+    /// The remotes of bases, one of which may have the base of a commit with which the clone begins.
+    /// The new repository is a partial clone then.
+    pub bases: Vec<BaseRemote>,
     /// Objects that came are kept if the transfer breaks off, for the same request.
     pub resumable: bool,
     /// Ask the server for progress, and report that of the files.
@@ -139,6 +146,7 @@ pub struct Report {
 pub struct Plan {
     prepared: clone::Prepared,
     open: OpenOptions,
+    bases: Vec<BaseRemote>,
     interrupt: Arc<AtomicBool>,
     meter: Arc<Meter>,
     progress: bool,
@@ -150,12 +158,16 @@ pub struct Plan {
 pub fn plan(dir: &Path, environment: Environment, request: Request) -> Result<Plan, PlanError> {
     let absolute = std::path::absolute(dir);
     let dir = absolute.map_err(|source| Error::CannotOpen { path: dir.to_owned(), source })?;
-    let open = outside(dir, environment);
+    plan_with(outside(dir, environment), request, Arc::default())
+}
+
+/// As [`plan`], with these options and this flag that stops the clone.
+fn plan_with(open: OpenOptions, request: Request, interrupt: Arc<AtomicBool>) -> Result<Plan, PlanError> {
     let config = StandaloneConfig::load(&open).map_err(Error::from)?;
     let readers = [Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone];
     refused::check_outside(&config, &readers).map_err(|error| Error::from(settings::Error::from(error)))?;
-    let (interrupt, progress) = (Arc::<AtomicBool>::default(), request.progress);
-    let names_program = request.upload_pack.is_some();
+    let progress = request.progress;
+    let (names_program, bases) = (request.upload_pack.is_some(), request.bases.clone());
     let meter = Arc::<Meter>::default();
     let options = Options { receiving: Arc::clone(&meter), ..request.options(&open, &interrupt) };
     let prepared = clone::prepare(options).map_err(Error::from)?;
@@ -169,32 +181,18 @@ pub fn plan(dir: &Path, environment: Environment, request: Request) -> Result<Pl
     }
     let warning = check_password(&config, &prepared)?;
     let notices = warning.map(Notice::Fetch).into_iter().collect();
-    Ok(Plan { prepared, open, interrupt, meter, progress, notices })
-}
-
-/// Returns the options for opening repositories from the directory `cwd`.
-fn outside(cwd: PathBuf, env: Environment) -> OpenOptions {
-    OpenOptions {
-        cwd,
-        git_dir: None,
-        work_tree: None,
-        bare: false,
-        is_being_created: false,
-        config: Vec::new(),
-        env,
-        message_sink: repo::MessageSink(|_| {}),
-        is_created_by_command: false,
-        lazy_fetch: None,
-    }
+    Ok(Plan { prepared, open, bases, interrupt, meter, progress, notices })
 }
 
 impl Request {
     fn options(self, open: &OpenOptions, interrupt: &Arc<AtomicBool>) -> Options {
-        let deepens =
-            self.depth.is_some() || self.shallow_since.is_some() || !self.shallow_exclude.is_empty();
+        let takes_part = self.depth.is_some()
+            || self.shallow_since.is_some()
+            || !self.shallow_exclude.is_empty()
+            || !self.bases.is_empty();
         let path = open.env.get(OsStr::new("PATH")).cloned().unwrap_or_default();
         Options {
-            single_branch: self.single_branch.unwrap_or(deepens),
+            single_branch: self.single_branch.unwrap_or(takes_part),
             source: self.source,
             directory: self.directory,
             branch: self.branch,
@@ -204,7 +202,8 @@ impl Request {
             no_checkout: self.no_checkout,
             no_tags: self.no_tags,
             origin: self.origin,
-            local: self.local,
+            // With a base the repository lacks objects, so its source cannot be copied.
+            local: self.local.or((!self.bases.is_empty()).then_some(false)),
             no_hardlinks: self.no_hardlinks,
             shared: self.shared,
             references: self.references,
@@ -298,14 +297,28 @@ impl Plan {
             Event::Info(text) => said.info(text),
             Event::Begin { .. } | Event::DefaultBranch(_) | Event::Received | Event::Done => {}
         };
+        let base = (!self.bases.is_empty()).then(|| self.base_source(events));
         let cloned = self.prepared.run(&Caller {
             events: &hear,
             run_helper: &|command| run_helper(events, &self.prepared, command),
-            seed: None,
+            seed: base.as_ref().map(|base| base as &dyn Seed),
             interrupt: &self.interrupt,
         });
         said.report(events);
-        Ok(cloned?)
+        let why = || base.as_ref().and_then(BaseSource::take_failure);
+        cloned.map_err(|error| why().unwrap_or_else(|| error.into()))
+    }
+
+    fn base_source<'a>(&'a self, events: &'a dyn Events) -> BaseSource<'a> {
+        BaseSource {
+            remotes: &self.bases,
+            open: OpenOptions { config: self.prepared.config().to_vec(), ..self.open.clone() },
+            interrupt: Arc::clone(&self.interrupt),
+            events,
+            workspace: None,
+            progress: Some(self.progress),
+            search: Search::default(),
+        }
     }
 
     fn fill(

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod add;
+mod base;
 mod checkpoint;
 mod clean;
 mod clone;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice as _};
-use engine::base_transfer::lease;
+use sapwood::base::lease;
 use serde_json::json;
 
 use super::{
     request::{LEASE, Request},
-    site::{RemoteSite, commit_of},
+    site::{access, take_remote},
     time,
 };
 use crate::{
@@ -21,36 +21,26 @@ use crate::{
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let mut words = LEASE.parse(args)?.store(&mut request)?;
-    let site = RemoteSite::open(run, &mut words)?;
-    let (name, time) = match (words.as_slice(), request.release) {
-        ([name], true) => (name, None),
-        ([name, time], false) => (name, Some(time::parse(time.as_bstr())?)),
+    let place = run.open_any()?;
+    let access = access(run, &place);
+    let remote = take_remote(&access, &mut words);
+    let (commit, time) = match (words.as_slice(), request.release) {
+        ([name], true) => (name.clone(), None),
+        ([name, time], false) => (name.clone(), Some(time::parse(time.as_bstr())?)),
         (_, true) => return Err(Failure::fatal("name the commit whose lease ends")),
         (_, false) => return Err(Failure::fatal("name the commit and a length of time such as 12h")),
     };
-    let commit = commit_of(&site, name.as_bstr())?;
-    let holder = holder(request.holder.as_ref());
-    match time {
-        None => lease::end(&site.remote, &commit, &holder)?,
-        Some(time) => {
-            let lease = lease::write(&site.remote, &commit, &holder, time)?;
-            if request.json {
-                print_json(&json!({"commit": commit.to_string(), "holder": holder, "end": lease.end}));
-            } else if !request.quiet {
-                let holder = holder.replace(char::is_control, "?");
-                console::out(format!("{commit} is leased to {holder} until {}", shown(lease.end)));
-            }
-        }
+    let holder = request.holder.map(|name| name.to_str_lossy().into_owned());
+    let done = lease::plan(access, lease::Request { remote, commit, holder, time })?.run(run)?;
+    let lease::Report { commit, holder, end } = done;
+    let Some(end) = end else { return Ok(0) };
+    if request.json {
+        print_json(&json!({"commit": commit.to_string(), "holder": holder, "end": end}));
+    } else if !request.quiet {
+        let holder = holder.replace(char::is_control, "?");
+        console::out(format!("{commit} is leased to {holder} until {}", shown(end)));
     }
     Ok(0)
-}
-
-/// The holder of a lease: the given name, else this host.
-pub(super) fn holder(given: Option<&BString>) -> String {
-    match given {
-        Some(name) => name.to_str_lossy().into_owned(),
-        None => sys::user::host_name().to_str_lossy().into_owned(),
-    }
 }
 
 /// Returns a time as people read it, in UTC.
@@ -59,11 +49,11 @@ pub(super) fn shown(seconds: u64) -> String {
     time.map_or_else(|| "for ever".to_owned(), |time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
-/// Splits `12h=holder`.
+/// Splits `12h=holder`. Without a holder, it is this host.
 pub(super) fn parse(word: &BString) -> Result<(String, Duration), Failure> {
     let (time, name) = match word.split_once_str("=") {
-        Some((time, name)) => (time, Some(BString::from(name))),
+        Some((time, name)) => (time, Some(name.to_str_lossy().into_owned())),
         None => (word.as_slice(), None),
     };
-    Ok((holder(name.as_ref()), time::parse(time.as_bstr())?))
+    Ok((name.unwrap_or_else(lease::this_host), time::parse(time.as_bstr())?))
 }

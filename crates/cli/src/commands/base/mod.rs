@@ -3,9 +3,6 @@
 //! The bases travel over object stores, registries, web servers and shared directories. Design:
 //! docs/design/fleet.md.
 
-pub(crate) mod bring;
-mod bundle;
-mod display;
 mod lease;
 mod list;
 mod mirror;
@@ -13,8 +10,7 @@ mod prune;
 mod pull;
 mod push;
 mod request;
-mod signature;
-pub(crate) mod site;
+mod site;
 pub(crate) mod time;
 mod verify;
 

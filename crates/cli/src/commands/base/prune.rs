@@ -1,25 +1,18 @@
 //! `base prune`: removes old bases from a remote.
 
-use std::time::SystemTime;
-
 use bstr::{BString, ByteSlice as _};
-use engine::base_transfer::{self, prune};
-use repo::wire::url::without_credentials;
+use sapwood::base::prune;
 use serde_json::json;
 
 use super::{
     request::{PRUNE, Request},
-    site::RemoteSite,
+    site::{access, refuse_more, take_remote},
     time,
 };
 use crate::{
     commands::workspace::context::print_json,
     session::invocation::Invocation,
-    term::{
-        console::{self, text},
-        failure::Failure,
-        text::bytes::readable,
-    },
+    term::{console, failure::Failure, text::bytes::readable},
 };
 
 /// Runs the command. Returns its exit code.
@@ -30,20 +23,12 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let keep = keep.to_str().ok().and_then(|text| text.parse().ok());
     let keep = keep.ok_or_else(|| Failure::fatal("--keep needs a number"))?;
     let grace = request.grace.as_ref().map(|text| time::parse(text.as_bstr())).transpose()?;
-    let site = RemoteSite::open(run, &mut words)?;
-    if let Some(extra) = words.first() {
-        let extra = without_credentials(extra.as_bstr());
-        return Err(Failure::fatal(text!("prune takes one remote, and so not '", extra, "'")));
-    }
-    let options = prune::Options {
-        keep,
-        grace: grace.unwrap_or(base_transfer::GRACE),
-        now: SystemTime::now(),
-        dry_run: request.dry_run,
-    };
-    let done = prune::prune(&site.remote, &options, run.interrupt.flag());
-    run.interrupt.check()?;
-    let done = done?;
+    let place = run.open_any()?;
+    let access = access(run, &place);
+    let remote = take_remote(&access, &mut words);
+    refuse_more("prune", &words)?;
+    let asked = prune::Request { remote, keep, grace, dry_run: request.dry_run };
+    let done = prune::plan(access, asked)?.run(run)?;
     if request.json {
         print_json(&json!({
             "commits": done.commits, "kept": done.kept, "leases": done.leases, "files": done.files,

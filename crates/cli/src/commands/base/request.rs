@@ -1,8 +1,12 @@
 //! The options of the subcommands of `base`.
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::BString;
 
-use crate::term::args::{Grammar, Opt, Set, Table};
+use crate::term::{
+    args::{Grammar, Opt, Set, Table},
+    failure::Failure,
+    progress,
+};
 
 /// The options of all subcommands.
 #[derive(Default)]
@@ -31,9 +35,17 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// `--dir` as the user wrote it, for messages.
-    pub(super) fn dir(&self) -> &BStr {
-        self.dir.as_ref().map_or(BStr::new(""), |dir| dir.as_bstr())
+    /// Returns true if progress is shown: as asked for, else on a terminal.
+    pub(super) fn shows_progress(&self) -> bool {
+        self.progress.unwrap_or_else(|| !self.quiet && !self.json && progress::has_terminal())
+    }
+
+    /// Returns the only `--branch`; refuses several by this message.
+    pub(super) fn only_branch(&self, refusal: &str) -> Result<Option<BString>, Failure> {
+        if self.branches.len() > 1 {
+            return Err(Failure::fatal(refusal));
+        }
+        Ok(self.branches.first().cloned())
     }
 }
 

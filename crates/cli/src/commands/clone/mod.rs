@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice as _};
 use engine::clone::{self, Caller, Event, Kind, Options, Prepared, Seed, Worktree};
-use sapwood::clone as library;
+use sapwood::clone::{self as library, BaseSource, Search};
 
 use self::options::{Request, TABLE};
 use repo::keys;
@@ -187,13 +187,14 @@ impl Request {
             Some(true) => Some(workspace_of(&prepared)?),
             _ => None,
         };
-        let base = (!self.bases.is_empty()).then(|| base::Source {
-            run,
-            addresses: &self.bases,
-            settings: prepared.config(),
+        let base = (!self.bases.is_empty()).then(|| BaseSource {
+            remotes: &self.bases,
+            open: with_settings(run, prepared.config()),
+            interrupt: run.interrupt.shared(),
+            events: run,
             workspace: workspace.clone(),
-            is_visible: progress && !quiet,
-            search: base::Search::default(),
+            progress: Some(progress && !quiet),
+            search: Search::default(),
         });
         let sideband = Sideband::new(progress::has_terminal() && !is_dumb(run));
         let receiving = Display::new(receiving::Form::of_clone(progress), prepared.receiving());
@@ -206,7 +207,7 @@ impl Request {
         };
         let cloned = receiving.during(|| prepared.run(&caller));
         reporter.finish();
-        let why = || base.as_ref().and_then(base::Source::take_failure);
+        let why = || base.as_ref().and_then(BaseSource::take_failure).map(Failure::from);
         let cloned = cloned.map_err(|error| why().unwrap_or_else(|| report::failure(run, error)))?;
         if let Some(top) = &workspace {
             let code = base::make_workspace(run, &cloned, top, self.verbosity)?;
@@ -219,6 +220,14 @@ impl Request {
             code => Ok(code),
         }
     }
+}
+
+/// Returns the options of this directory, with the settings of the new repository before those of
+/// the command line.
+fn with_settings(run: &Invocation, settings: &[BString]) -> repo::OpenOptions {
+    let mut options = run.outside();
+    options.config = settings.iter().chain(&run.config).cloned().collect();
+    options
 }
 
 /// Warns of a password in the source's URL, or refuses it (`transfer.credentialsInUrl`).

@@ -3,6 +3,7 @@
 use bstr::BString;
 use engine::clone::{self, FilterError, Options, Reference};
 use repo::wire::AddressFamily;
+use sapwood::clone::{BaseRemote, Need};
 
 use crate::term::{
     args::{
@@ -238,19 +239,10 @@ pub(super) struct Request {
     pub(super) separate_git_dir: bool,
     pub(super) dry_run: bool,
     /// The remotes for bases, in the order in which they are asked.
-    pub(super) bases: Vec<(BString, Need)>,
+    pub(super) bases: Vec<BaseRemote>,
     /// `None` leaves it to `sapwood.worktree`, if there is a base.
     pub(super) workspace: Option<bool>,
     pub(super) submodules: Submodules,
-}
-
-/// The consequence of a failure of a remote for bases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    /// The clone fails, unless another remote has the base.
-    Required,
-    /// The next remote is asked; without one, the clone begins without a base.
-    IfAble,
 }
 
 /// How submodules are cloned.
@@ -291,8 +283,8 @@ impl Request {
 
     fn base(&mut self, value: Value, need: Need) -> Result<(), Failure> {
         match value.text {
-            Some(address) => self.bases.push((address, need)),
-            None => self.bases.retain(|(_, other)| *other != need),
+            Some(address) => self.bases.push(BaseRemote { address, need }),
+            None => self.bases.retain(|other| other.need != need),
         }
         Ok(())
     }

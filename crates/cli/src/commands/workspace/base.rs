@@ -1,23 +1,20 @@
 //! `workspace base`: managing bases.
 
-use std::{
-    os::unix::ffi::OsStrExt as _,
-    process::{Command, Stdio},
-};
+use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BString, ByteSlice as _};
-use engine::workspace::{
-    backend::Backend,
-    base::{Act, Base, Flaw, Kind, Owner, Persist, Verified, Wanted},
+use engine::workspace::backend::Backend;
+use sapwood::base::{
+    Base, Kind,
+    add::{self, Add},
+    kept::{self, Action, Report, Verified},
 };
-use repo::{OpenOptions, Repository};
 use serde_json::{Value, json};
 
 use super::{
-    build::{add_base, build_base, shows},
+    build::shows,
     context::{self, Context, json_path},
     create::wanted_backend,
-    maker::patterns_of,
     request::{BASE, Request},
 };
 use crate::{
@@ -49,122 +46,51 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 fn add(context: &Context<'_>, request: &Request, commits: &[BString]) -> Result<u8, Failure> {
-    if let Some(from) = &request.from {
-        return add_from(context, request, from, commits);
+    if request.from.is_some() && !request.sparse.is_empty() {
+        return Err(Failure::fatal("--from takes a whole checkout, and so not --sparse"));
     }
-    let bases = context.bases(request.base_dir.as_ref())?;
-    let kind = match wanted_backend(request)? {
-        None | Some(Backend::Image) => Kind::Image,
-        Some(_) => Kind::Directory,
+    if request.from.is_some() && commits.len() > 1 {
+        return Err(Failure::fatal("--from takes one commit"));
+    }
+    let path = |given: &Option<BString>| given.as_ref().map(|dir| context.run.path(dir)).transpose();
+    let asked = add::Request {
+        commits: commits.to_vec(),
+        from: path(&request.from)?,
+        base_dir: path(&request.base_dir)?,
+        kind: match wanted_backend(request)? {
+            None | Some(Backend::Image) => Kind::Image,
+            Some(_) => Kind::Directory,
+        },
+        sparse: request.sparse.clone(),
+        progress: Some(shows(request.progress, request.quiet || request.json)),
     };
-    let patterns =
-        if request.sparse.is_empty() { None } else { Some(patterns_of(&context.repo, &request.sparse)?) };
-    let head = [BString::from("HEAD")];
-    let commits = if commits.is_empty() { &head[..] } else { commits };
-    let mut added = Vec::new();
-    for name in commits {
-        let commit = context.repo.peel_to_commit(context.repo.rev_parse(name.as_bstr())?)?;
-        let commit = commit.ok_or_else(|| Failure::fatal(text!("'", name, "' is not a commit")))?;
-        let is_visible = shows(request.progress, request.quiet || request.json);
-        let patterns = patterns.as_ref();
-        added.push(add_base(
-            context.run,
-            &context.repo,
-            &context.settings,
-            &bases,
-            commit,
-            kind,
-            patterns,
-            is_visible,
-            Persist::Now,
-        )?);
-    }
-    print(request, &added);
+    let session = context.session();
+    let context = session.context(session.invocation);
+    print(request, &Add::prepare(context, asked)?.run(context)?.bases);
     Ok(0)
 }
 
-/// Adds a clean checkout where it lies. Its untracked files would appear in each workspace, so
-/// there may be none.
-fn add_from(
-    context: &Context<'_>,
-    request: &Request,
-    from: &BString,
-    commits: &[BString],
-) -> Result<u8, Failure> {
-    let run = context.run;
-    let dir = run.path(from)?;
-    let dir = sys::by_path::canonical(&dir).map_err(Failure::cannot_open(&dir))?;
-    let checkout = Repository::open(&OpenOptions { cwd: dir.clone(), ..run.outside() })?;
-    let top = checkout.work_tree().and_then(|top| sys::by_path::canonical(top).ok());
-    if top.as_ref() != Some(&dir) {
-        return Err(Failure::fatal(format!("'{}' is not the top of a worktree", dir.display())));
-    }
-    if !request.sparse.is_empty() {
-        return Err(Failure::fatal("--from takes a whole checkout, and so not --sparse"));
-    }
-    let mut status = Command::new(context::this_program()?);
-    status.current_dir(&dir).args([
-        "--no-optional-locks",
-        "status",
-        "--porcelain",
-        "--untracked-files=normal",
-    ]);
-    let status = status.stdin(Stdio::null()).output();
-    let status = status.map_err(|error| Failure::fatal(format!("cannot run 'status': {error}")))?;
-    if !status.status.success() || !status.stdout.is_empty() {
-        console::eprint_raw(&status.stderr);
-        return Err(Failure::fatal(format!(
-            "'{0}' is not a clean checkout; 'sapwood -C {0} status' names what differs",
-            dir.display()
-        )));
-    }
-    let head = [BString::from("HEAD")];
-    let [commit] = (if commits.is_empty() { &head[..] } else { commits }) else {
-        return Err(Failure::fatal("--from takes one commit"));
-    };
-    // The commit of the checkout is looked up there.
-    let place = if commits.is_empty() { &checkout } else { &context.repo };
-    let id = place.peel_to_commit(place.rev_parse(commit.as_bstr())?)?;
-    let id = id.ok_or_else(|| Failure::fatal(text!("'", commit, "' is not a commit")))?;
-    let repo = &context.repo;
-    let wanted = Wanted::new(repo, repo.tree_of(id)?, Kind::Directory, Owner::of_process(), None)?;
+/// Does an action with the bases of the directory.
+fn carry_out(context: &Context<'_>, request: &Request, action: &Action) -> Result<Report, Failure> {
     let bases = context.bases(request.base_dir.as_ref())?;
-    let added = build_base(run, &context.settings, id, false, Persist::Now, |options, _| {
-        bases.add_from(&wanted, &dir, options)
-    })?;
-    print(request, &[added]);
-    Ok(0)
+    let session = context.session();
+    Ok(kept::carry_out(session.context(session.invocation), &bases, action)?)
 }
 
 fn list(context: &Context<'_>, request: &Request) -> Result<u8, Failure> {
-    print(request, &context.bases(request.base_dir.as_ref())?.list()?);
+    if let Report::Listed(bases) = carry_out(context, request, &Action::List)? {
+        print(request, &bases);
+    }
     Ok(0)
 }
 
 /// Compares the named bases, or all, with their trees. Returns 1 if one differs.
 fn verify(context: &Context<'_>, request: &Request, names: &[BString]) -> Result<u8, Failure> {
-    let bases = context.bases(request.base_dir.as_ref())?;
-    let chosen = match names.is_empty() {
-        true => bases.list()?,
-        false => names.iter().map(|name| bases.get(&name.to_string())).collect::<Result<_, _>>()?,
-    };
-    let mut reports = Vec::new();
-    for base in &chosen {
-        // A base of another repository is compared without its objects.
-        let repo = context.repo.objects().contains(&base.tree).then_some(&context.repo);
-        let verified = match base.verify(repo, sys::cores()) {
-            // It is built again before it is used.
-            Err(error) if base.is_lost() => {
-                let flaw = Flaw { path: BString::default(), what: error.to_string() };
-                Verified { flaws: vec![flaw], ..Verified::default() }
-            }
-            verified => verified?,
-        };
-        reports.push((base, verified));
-    }
+    let action = Action::Verify(names.iter().map(ToString::to_string).collect());
+    let Report::Verified(reports) = carry_out(context, request, &action)? else { return Ok(0) };
     let is_sound = reports.iter().all(|(_, verified)| verified.flaws.is_empty());
     if request.json {
-        let one = |(base, verified): &(&Base, Verified)| {
+        let one = |(base, verified): &(Base, Verified)| {
             let flaws = verified.flaws.iter();
             let flaws = flaws.map(|flaw| json!({"path": flaw.path.to_string(), "flaw": flaw.what}));
             json!({
@@ -187,10 +113,7 @@ fn verify(context: &Context<'_>, request: &Request, names: &[BString]) -> Result
 }
 
 fn remove(context: &Context<'_>, request: &Request, names: &[BString]) -> Result<u8, Failure> {
-    let bases = context.bases(request.base_dir.as_ref())?;
-    for name in names {
-        bases.remove(&name.to_string(), context.settings.locks.shared)?;
-    }
+    carry_out(context, request, &Action::Remove(names.iter().map(ToString::to_string).collect()))?;
     if request.json {
         context::print_document(Value::from_iter(names.iter().map(|name| json!({"name": name.to_string()}))));
     }
@@ -200,18 +123,14 @@ fn remove(context: &Context<'_>, request: &Request, names: &[BString]) -> Result
 /// Frees space: that of contents that no base needs, and with `prune` that of bases that no
 /// workspace uses.
 fn collect(context: &Context<'_>, request: &Request, prune: bool) -> Result<u8, Failure> {
-    let bases = context.bases(request.base_dir.as_ref())?;
-    let act = if request.dry_run { Act::DryRun } else { Act::Remove };
-    let shared = context.settings.locks.shared;
-    let interrupt = context.run.interrupt.flag();
-    let freed = if prune {
+    let dry_run = request.dry_run;
+    let action = if prune {
         let unused = request.unused.as_ref().map(|word| time::parse(word.as_bstr())).transpose()?;
-        bases.prune_older(shared, act, interrupt, unused.unwrap_or_default())
+        Action::Prune { unused: unused.unwrap_or_default(), dry_run }
     } else {
-        bases.gc(shared, act, interrupt)
+        Action::Collect { dry_run }
     };
-    context.run.interrupt.check()?;
-    let freed = freed?;
+    let Report::Freed(freed) = carry_out(context, request, &action)? else { return Ok(0) };
     if request.json {
         context::print_document(json!({
             "bases": freed.bases, "blobFiles": freed.generations, "bytes": freed.bytes,

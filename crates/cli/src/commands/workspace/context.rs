@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     commands::worktree::context::{ADD, WorktreeContext},
-    session::{claims, invocation::Invocation, settings::Settings},
+    session::{Session, claims, invocation::Invocation, settings::Settings},
     term::{console, failure::Failure},
 };
 
@@ -34,6 +34,11 @@ impl<'a> Context<'a> {
         let common = repo.real_common_dir();
         claims::recover_locks(&common);
         Ok(Context { run, repo, settings, common })
+    }
+
+    /// Returns the session.
+    pub(super) fn session(&self) -> Session<'_> {
+        Session { invocation: self.run, repository: &self.repo, settings: &self.settings }
     }
 
     /// Returns the context for the code that `worktree` shares.
@@ -69,12 +74,6 @@ impl<'a> Context<'a> {
 pub(crate) fn bases(run: &Invocation, repo: &Repository, given: Option<&BString>) -> Result<Bases, Failure> {
     let given = given.map(|given| run.path(given)).transpose()?;
     Ok(places::bases(repo, given.as_deref())?)
-}
-
-/// Returns the directories of `PATH`.
-pub(crate) fn programs(run: &Invocation) -> Vec<PathBuf> {
-    let path = run.variable("PATH").unwrap_or(b"/usr/bin:/bin");
-    std::env::split_paths(sys::os_str(path)).map(|dir| run.cwd.join(dir)).collect()
 }
 
 /// Prints a JSON document.

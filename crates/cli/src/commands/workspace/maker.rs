@@ -3,7 +3,7 @@
 
 use engine::workspace::backend::Visibility;
 use repo::{Repository, keys};
-pub(super) use sapwood::workspace::maker::{WorkspaceOptions, hidden_by, patterns_of};
+pub(super) use sapwood::workspace::maker::{WorkspaceOptions, hidden_by};
 use sapwood::{
     workspace::{
         maker::{self, Fallback},

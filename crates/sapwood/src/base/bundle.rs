@@ -23,15 +23,8 @@ use format::{
 use repo::{Repository, keys};
 use sys::by_path;
 
-use super::site::Site;
-use crate::{
-    session::real_git,
-    term::{
-        console::{self, text},
-        failure::Failure,
-        text::os_error,
-    },
-};
+use super::{Site, site::cannot};
+use crate::{BaseError, Error, text};
 
 /// The most bundles of a list.
 const MOST: usize = 16;
@@ -39,13 +32,14 @@ const MOST: usize = 16;
 const NEWEST: usize = 8;
 
 /// Writes the bundles of `branch`, a name without `refs/heads/`, up to `commit`.
-pub(super) fn write(site: &Site<'_>, branch: &BStr, commit: ObjectId) -> Result<(), Failure> {
-    let Site { repo, remote, .. } = site;
+pub(super) fn write(site: Site<'_>, branch: &BStr, commit: ObjectId) -> Result<(), Error> {
+    let Site { context, remote, .. } = site;
+    let repo = context.repo;
     if repo.is_shallow_clone() || is_partial(repo)? {
-        return Err(Failure::fatal("bundles need the whole history: this repository is shallow or partial"));
+        return Err(BaseError::BundlesOfPart.into());
     }
     let id = records::branch_name(branch).id().to_owned();
-    let name = RecordName::new(RecordKind::Bundles, id).map_err(|error| Failure::fatal(error.to_string()))?;
+    let name = RecordName::new(RecordKind::Bundles, id).map_err(engine::base_transfer::Error::from)?;
     let branch = text!("refs/heads/", branch);
     let old = remote.record(&name)?;
     let list = old.map(|bytes| BundleList::parse(&bytes, repo.hash()));
@@ -80,7 +74,7 @@ pub(super) fn write(site: &Site<'_>, branch: &BStr, commit: ObjectId) -> Result<
 }
 
 /// Returns true if a promisor remote may hold objects that are missing here.
-fn is_partial(repo: &Repository) -> Result<bool, Failure> {
+fn is_partial(repo: &Repository) -> Result<bool, Error> {
     for remote in repo.remotes() {
         if repo.config(&keys::remote::PROMISOR.of(remote))? {
             return Ok(true);
@@ -92,23 +86,23 @@ fn is_partial(repo: &Repository) -> Result<bool, Failure> {
 /// A bare repository that borrows the objects of the user's and has one branch, because a bundle
 /// names refs. It goes away with this value.
 struct BundleRepository<'a> {
-    site: &'a Site<'a>,
+    site: Site<'a>,
     branch: &'a BStr,
     dir: PathBuf,
 }
 
 impl<'a> BundleRepository<'a> {
-    fn new(site: &'a Site<'a>, branch: &'a BStr) -> Result<BundleRepository<'a>, Failure> {
-        let above = site.repo.real_common_dir().join("sapwood");
-        let shared = site.settings.locks.shared;
+    fn new(site: Site<'a>, branch: &'a BStr) -> Result<BundleRepository<'a>, Error> {
+        let above = site.context.repo.real_common_dir().join("sapwood");
+        let shared = site.context.settings.locks.shared;
         shared.create_dir_all(&above).map_err(cannot("create", &above))?;
         let dir = above.join(format!("bundle.{}", std::process::id()));
         let _ = by_path::remove_dir_all(&dir);
         shared.create_dir(&dir).map_err(cannot("create", &dir))?;
         let maker = BundleRepository { site, branch, dir };
-        let format = format!("--object-format={}", site.repo.hash().name());
+        let format = format!("--object-format={}", site.context.repo.hash().name());
         maker.git(&["init", "-q", "--bare", "--template=", &format])?;
-        let objects = by_path::realpath_forgiving(site.repo.objects_dir());
+        let objects = by_path::realpath_forgiving(site.context.repo.objects_dir());
         let line = [objects.as_os_str().as_bytes(), b"\n"].concat();
         admin::write(&maker.dir.join("objects/info/alternates"), &line)?;
         Ok(maker)
@@ -116,9 +110,9 @@ impl<'a> BundleRepository<'a> {
 
     /// Makes the bundle of `tip` without the history of `after`, and writes it to the remote.
     /// Returns `None` if there is nothing in it.
-    fn bundle(&self, after: Option<ObjectId>, tip: ObjectId) -> Result<Option<DataFile>, Failure> {
+    fn bundle(&self, after: Option<ObjectId>, tip: ObjectId) -> Result<Option<DataFile>, Error> {
         let not: Vec<ObjectId> = after.into_iter().collect();
-        if self.site.repo.commits_only_in(&[tip], &not)?.is_empty() {
+        if self.site.context.repo.commits_only_in(&[tip], &not)?.is_empty() {
             return Ok(None);
         }
         let branch = self.branch.to_str_lossy();
@@ -128,14 +122,14 @@ impl<'a> BundleRepository<'a> {
         args.extend(excluded.as_deref());
         args.push(&branch);
         self.git(&args)?;
-        self.site.run.interrupt.check()?;
+        self.site.context.check_interrupt()?;
         let path = self.dir.join("made.bundle");
         let file = self.digest(&path)?;
         self.site.remote.write(&file.digest, &path)?;
         Ok(Some(file))
     }
 
-    fn digest(&self, path: &Path) -> Result<DataFile, Failure> {
+    fn digest(&self, path: &Path) -> Result<DataFile, Error> {
         let (mut digester, mut size, mut room) = (Digester::default(), 0, vec![0; 1 << 16]);
         let mut read = || {
             let mut file = by_path::open(path)?;
@@ -152,21 +146,21 @@ impl<'a> BundleRepository<'a> {
         Ok(DataFile { digest: digester.finish(), size })
     }
 
-    fn git(&self, args: &[&str]) -> Result<(), Failure> {
-        let mut git = real_git::command(self.site.run)
-            .ok_or_else(|| Failure::fatal("bundles need a git, and there is none (set SAPWOOD_GIT)"))?;
+    fn git(&self, args: &[&str]) -> Result<(), Error> {
+        let events = self.site.context.events;
+        let mut git = events.git().ok_or(BaseError::NoGit)?;
         for name in ["GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"] {
             git.env_remove(name);
         }
         git.env("GIT_DIR", &self.dir).current_dir(&self.dir).args(args);
-        console::flush();
+        events.before_program();
         let said = git.stdin(Stdio::null()).output();
-        let said = said.map_err(|error| Failure::fatal(format!("cannot run git: {}", os_error(&error))))?;
-        self.site.run.interrupt.check()?;
+        let said = said.map_err(|error| Error::failed(format!("cannot run git: {}", sys::reason(&error))))?;
+        self.site.context.check_interrupt()?;
         if said.status.success() {
             Ok(())
         } else {
-            Err(Failure::fatal(text!("git ", args[0], " failed: ", said.stderr.trim())))
+            Err(BaseError::Git { command: args[0].to_owned(), said: said.stderr.trim().into() }.into())
         }
     }
 }
@@ -175,9 +169,4 @@ impl Drop for BundleRepository<'_> {
     fn drop(&mut self) {
         let _ = by_path::remove_dir_all(&self.dir);
     }
-}
-
-fn cannot(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Failure {
-    let path = path.to_owned();
-    move |error| Failure::fatal(format!("cannot {action} '{}': {}", path.display(), os_error(&error)))
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use engine::base_transfer::{Phase, Progress as Step};
+use sapwood::events::{Step, Transfer, TransferPhase as Phase};
 
 use crate::term::progress::{self, Progress, Rate, Unit};
 
@@ -25,13 +25,14 @@ struct Shown {
 }
 
 impl Display {
-    pub(crate) fn new(given: Option<bool>, quiet: bool) -> Display {
-        let visible = given.unwrap_or(!quiet && progress::has_terminal());
-        Display { visible, shown: Mutex::default() }
+    /// Shows them if that is wanted, and without a choice on a terminal.
+    pub(crate) fn new(wanted: Option<bool>) -> Display {
+        Display { visible: wanted.unwrap_or_else(progress::has_terminal), shown: Mutex::default() }
     }
+}
 
-    /// Shows a step. From any thread.
-    pub(crate) fn step(&self, step: Step) {
+impl Transfer for Display {
+    fn step(&self, step: Step) {
         if !self.visible {
             return;
         }
@@ -57,12 +58,13 @@ impl Display {
     }
 
     /// Ends the last line: after a failure without the word `done`.
-    pub(crate) fn end<T, E>(&self, outcome: &Result<T, E>) {
+    fn end(&self, is_complete: bool) {
         let last = self.shown.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match (last, outcome) {
-            (Some(shown), Ok(_)) => shown.finish(),
-            (Some(shown), Err(_)) => shown.progress.abandon(),
-            (None, _) => {}
+        let Some(shown) = last else { return };
+        if is_complete {
+            shown.finish();
+        } else {
+            shown.progress.abandon();
         }
     }
 }
