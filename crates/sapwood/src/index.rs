@@ -1,7 +1,7 @@
 //! Loading the index from disk.
 
 use engine::{sparse, untracked};
-use format::index::Index;
+pub use format::index::{Entry, Flags, Index, Stage};
 use repo::Repository;
 use store::index::Fingerprint;
 

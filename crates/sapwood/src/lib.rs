@@ -82,7 +82,8 @@ pub mod worktree_config;
 
 pub use bstr;
 pub use engine::pathspec::Pathspecs;
-pub use format::{Mode, ObjectId};
+pub use format::{HashKind, Mode, ObjectId};
+pub use sys::{Dir, FileType, UserPath};
 
 pub use context::Context;
 pub use error::{BaseError, Error, HeadChange, PlanError, RunError, StashError, TreeError};

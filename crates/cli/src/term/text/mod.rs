@@ -7,16 +7,8 @@ pub(crate) mod date;
 pub(crate) mod relative;
 pub(crate) mod sideband;
 
-use std::io;
-
-/// Returns the C library's message for an error, without Rust's `(os error n)`.
-pub(crate) fn os_error(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_string(),
-        None => text,
-    }
-}
+pub(crate) use format::{quote, quote_into, unquote};
+pub(crate) use sys::{os_str, reason as os_error};
 
 /// Returns `text` as a JSON string.
 pub(crate) fn json(text: &str) -> String {
