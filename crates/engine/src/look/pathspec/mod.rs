@@ -6,21 +6,22 @@
 //! subprocesses, which run in the root, the length of the user's directory within a pathspec.
 
 mod attr;
+mod item;
 mod magic;
 
 use std::{ops::Range, sync::Arc};
 
-use attr::Attr;
-use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     Mode,
     index::{Flags, Index},
-    wildmatch::{self, literal_length, wildmatch},
+    wildmatch::{self, wildmatch},
 };
 
 use crate::look::sparse::{Patterns, Purpose};
 pub use attr::Attributes;
-use magic::Magic;
+pub use item::normalize;
+use item::{Item, MatchKind};
 
 /// The message for an empty pathspec. This error takes precedence over all others.
 const EMPTY: &[u8] =
@@ -30,25 +31,6 @@ const EMPTY: &[u8] =
 #[derive(Clone, Debug, Default)]
 pub struct Pathspecs {
     items: Vec<Item>,
-}
-
-#[derive(Clone, Debug)]
-struct Item {
-    original: BString,
-    /// The pattern relative to the root of the worktree; empty for everything.
-    pattern: BString,
-    /// The length of the part of `pattern` without wildcards.
-    literal: usize,
-    /// The length of the part that is the current directory. No magic applies to this part.
-    prefix: usize,
-    exclude: bool,
-    icase: bool,
-    /// `:(glob)`: wildcards stop at slashes.
-    glob: bool,
-    /// `:(literal)`
-    literal_magic: bool,
-    /// `:(attr:...)`
-    attr: Option<Attr>,
 }
 
 /// Defaults from `GIT_LITERAL_PATHSPECS` and related variables, and the source of attributes.
@@ -477,175 +459,8 @@ pub enum Reach {
 #[derive(Clone, Debug, Default)]
 pub struct Seen(Vec<MatchKind>);
 
-/// A kind of match. The greatest value applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum MatchKind {
-    None,
-    /// A path below the pathspec.
-    Below,
-    /// A match by a wildcard.
-    Wildcard,
-    /// The whole path literally.
-    Exact,
-}
-
-impl Item {
-    fn parse(spec: &BString, prefix: &BStr, root: &BStr, defaults: &Defaults) -> Result<Item, Error> {
-        if spec.is_empty() {
-            return Err(fail(&[EMPTY]));
-        }
-        let mut magic = Magic { icase: defaults.icase, glob: defaults.glob, ..Magic::default() };
-        let rest = if defaults.literal {
-            magic.literal = true;
-            spec.as_bstr()
-        } else {
-            magic.take_from(spec.as_bstr())?
-        };
-        if magic.prefix.is_some() && !prefix.is_empty() {
-            return Err(fail(&[b"'prefix' magic is supposed to be used at worktree's root"]));
-        }
-        if magic.literal && magic.glob && !defaults.glob {
-            return Err(fail(&[spec, b": 'literal' and 'glob' are incompatible"]));
-        }
-        // The current directory is literal even if its name contains wildcards. As in Git, nothing
-        // after it is literal in that case.
-        let (pattern, shared) = match magic.prefix {
-            Some(length) if length > rest.len() => return Err(fail(&[b"error initializing pathspec_item"])),
-            // A path relative to the root is not normalized.
-            Some(length) => (rest.to_owned(), length),
-            None if magic.top => (rest.to_owned(), 0),
-            None => {
-                let pattern = normalize(rest, prefix, root).ok_or_else(|| {
-                    fail(&[spec, b": '", rest, b"' is outside repository at '", root, b"'"])
-                })?;
-                let kept = prefix.len().min(pattern.len());
-                let shared = if pattern[..kept] == prefix[..kept] { kept } else { 0 };
-                (pattern, shared)
-            }
-        };
-        let literal = if magic.literal { pattern.len() } else { literal_length(&pattern).max(shared) };
-        Ok(Item {
-            original: spec.clone(),
-            pattern,
-            literal,
-            prefix: shared,
-            exclude: magic.exclude,
-            icase: magic.icase,
-            glob: magic.glob && !magic.literal,
-            literal_magic: magic.literal,
-            attr: magic.attr.map(|required| Attr::new(required, defaults.attributes.clone())),
-        })
-    }
-
-    fn matches(&self, path: &BStr) -> bool {
-        self.match_kind(path) != MatchKind::None
-    }
-
-    /// Returns the kind of match, if the path has the required attributes.
-    fn match_kind(&self, path: &BStr) -> MatchKind {
-        match self.match_name(path) {
-            kind if kind != MatchKind::None && self.has_attributes(path) => kind,
-            _ => MatchKind::None,
-        }
-    }
-
-    fn has_attributes(&self, path: &BStr) -> bool {
-        self.attr.as_ref().is_none_or(|attr| attr.holds(path))
-    }
-
-    fn match_name(&self, path: &BStr) -> MatchKind {
-        let pattern = self.pattern.as_bstr();
-        // The current directory is compared case-sensitively.
-        if self.icase && !path.starts_with(&pattern[..self.prefix]) {
-            return MatchKind::None;
-        }
-        if pattern.is_empty() {
-            return MatchKind::Below;
-        }
-        if path.len() >= pattern.len() && self.same(&path[..pattern.len()], pattern) {
-            if path.len() == pattern.len() {
-                return MatchKind::Exact;
-            }
-            if pattern.ends_with(b"/") || path[pattern.len()] == b'/' {
-                return MatchKind::Below;
-            }
-        }
-        let mode = wildmatch::Mode { pathname: self.glob, icase: self.icase };
-        let is_wild = self.literal < pattern.len()
-            && path.len() >= self.literal
-            && self.same(&path[..self.literal], &pattern[..self.literal])
-            && wildmatch(&pattern[self.literal..], &path[self.literal..], mode);
-        if is_wild { MatchKind::Wildcard } else { MatchKind::None }
-    }
-
-    /// Returns true if the pathspec is `path` followed by a slash.
-    fn matches_directory(&self, path: &BStr) -> bool {
-        let is_it = self.pattern.strip_suffix(b"/").is_some_and(|pattern| self.same(pattern, path));
-        is_it && self.has_attributes(path)
-    }
-
-    fn same(&self, left: &[u8], right: &[u8]) -> bool {
-        if self.icase { left.eq_ignore_ascii_case(right) } else { left == right }
-    }
-
-    /// See [`Pathspecs::reach`].
-    fn reach(&self, dir: &BStr) -> Reach {
-        let pattern = self.pattern.as_bstr();
-        if self.matches(dir) {
-            let above = pattern.len() < dir.len() && self.same(&dir[..pattern.len()], pattern);
-            return if above { Reach::Whole } else { Reach::Matched };
-        }
-        if self.icase && !dir.starts_with(&pattern[..self.prefix]) {
-            return Reach::None;
-        }
-        let named = dir.len() < pattern.len()
-            && pattern[dir.len() - 1] == b'/'
-            && self.same(&pattern[..dir.len()], dir);
-        // The part before the first wildcard has to match completely. Wildcards are not compared
-        // with prefixes of a path.
-        let wild = self.literal < pattern.len() && {
-            dir.len() >= self.literal && self.same(&pattern[..self.literal], &dir[..self.literal])
-        };
-        // A directory without the required attributes is not entered, even if files in it have
-        // them.
-        if (named || wild) && self.has_attributes(dir) { Reach::Below } else { Reach::None }
-    }
-}
-
 fn fail(parts: &[&[u8]]) -> Error {
     Error { message: parts.concat().into() }
-}
-
-/// Makes `spec` relative to the root of the worktree and resolves `.` and `..`. Returns `None` if
-/// it is outside of the worktree. Keeps a trailing slash.
-pub fn normalize(spec: &BStr, prefix: &BStr, root: &BStr) -> Option<BString> {
-    let mut path = BString::default();
-    let spec: &[u8] = match spec.strip_prefix(b"/") {
-        None => {
-            path.push_str(prefix);
-            spec
-        }
-        Some(_) => match spec.strip_prefix(root.as_bytes())? {
-            b"" => b"",
-            below if root.ends_with(b"/") => below,
-            below => below.strip_prefix(b"/")?,
-        },
-    };
-    path.push_str(spec);
-    let mut parts: Vec<&[u8]> = Vec::new();
-    for part in path.split_str("/") {
-        match part {
-            b"" | b"." => {}
-            b".." => drop(parts.pop()?),
-            _ => parts.push(part),
-        }
-    }
-    let below = matches!(path.rsplit_str("/").next(), Some(b"" | b"." | b".."));
-    let mut joined: BString = parts.join(&b'/').into();
-    if below && !joined.is_empty() {
-        joined.push(b'/');
-    }
-    Some(joined)
 }
 
 #[cfg(test)]

@@ -3,22 +3,29 @@
 //! Git reads some of these options as whole words and others in clusters. No option may be
 //! abbreviated or follow the first path.
 
-use bstr::{BStr, BString, ByteSlice as _};
+mod line;
+mod request;
+
+use bstr::BString;
 use engine::diff::{
     Depth, IntentToAdd, Missing, Unchanged,
-    renames::{Detect, Empty, parse_score},
-    rewrites,
+    renames::{Detect, Empty},
 };
-use format::{ObjectId, index::Stage};
-use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
+use sapwood::index::Stage;
+
+pub(super) use line::unserved;
+use line::{
+    Line, Search, abbrev, break_rewrites, diff_filter, ignore_submodules, order_file, recursive, relative,
+    rename_limit,
+};
+pub(super) use request::{Filter, FirstPath, Kind, Needle, Presence, Request};
 
 use crate::term::{
     args::{
         Grammar,
         Native::{Both, On},
-        Opt, Set, Stop, Table, Value, join,
+        Opt, Set, Stop, Table, join,
     },
-    console::text,
     failure::Failure,
 };
 
@@ -339,162 +346,7 @@ impl Variant {
     }
 }
 
-/// The form in which pairs are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Raw,
-    NameOnly,
-    NameStatus,
-    Nothing,
-}
-
-/// Classes of changes (`--diff-filter`).
-#[derive(Debug, Default)]
-pub(super) struct Filter {
-    /// Letters of the classes to show; if empty, all classes except `without`.
-    only: Vec<u8>,
-    without: Vec<u8>,
-    /// `*`: all changes are shown if any change is selected.
-    all_or_none: bool,
-}
-
-impl Filter {
-    /// Returns true if a change of this class is shown, or makes all changes shown.
-    pub(super) fn takes(&self, letter: u8) -> bool {
-        let is_wanted = self.only.is_empty() && !self.all_or_none || self.only.contains(&letter);
-        is_wanted && !self.without.contains(&letter) || self.is_undone()
-    }
-
-    /// Returns true if the letters exclude every class that they include: then no filter applies.
-    fn is_undone(&self) -> bool {
-        let is_excluded = |letter| self.without.contains(letter);
-        !self.all_or_none && !self.only.is_empty() && self.only.iter().all(is_excluded)
-    }
-
-    /// Returns true if the filter excludes nothing.
-    fn is_none(&self) -> bool {
-        self.only.is_empty() && self.without.is_empty() && !self.all_or_none || self.is_undone()
-    }
-
-    pub(super) fn is_all_or_none(&self) -> bool {
-        self.all_or_none
-    }
-
-    /// Adds classes. The error is the first unknown letter; the letters before it are added.
-    fn add(&mut self, classes: &[u8]) -> Result<(), u8> {
-        for &class in classes {
-            match class {
-                b'*' => self.all_or_none = true,
-                b'A' | b'C' | b'D' | b'M' | b'R' | b'T' | b'U' | b'X' | b'B' => self.only.push(class),
-                b'a' | b'c' | b'd' | b'm' | b'r' | b't' | b'u' | b'x' | b'b' => {
-                    self.without.push(class.to_ascii_uppercase());
-                }
-                _ => return Err(class),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How to treat the pairs before the path to show first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FirstPath {
-    /// Show them last (`--rotate-to`).
-    Rotate,
-    /// Omit them (`--skip-to`).
-    Skip,
-}
-
-/// Selects if a file must exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
-    Needed,
-    Optional,
-}
-
-/// The text or object to search for in the pairs.
-#[derive(Debug)]
-pub(super) enum Needle {
-    /// A text whose number of occurrences differs between the sides (`-S`).
-    Text(BString),
-    /// A regular expression whose number of matches differs between the sides.
-    Matches(BString),
-    /// A regular expression that matches a removed or added line (`-G`).
-    Lines(BString),
-    /// Objects (`--find-object`).
-    Objects,
-}
-
-/// The request.
-#[derive(Debug)]
-pub(super) struct Request {
-    pub(super) kind: Kind,
-    pub(super) nul: bool,
-    /// The minimum number of digits of object names; `Some(None)`: as configured; `None`: all
-    /// digits.
-    pub(super) abbrev: Option<Option<usize>>,
-    pub(super) line_prefix: BString,
-    pub(super) rewrites: Option<rewrites::Scores>,
-    pub(super) detect: Option<Detect>,
-    /// Selects if unchanged files are listed, as sources of copies.
-    pub(super) unchanged: Unchanged,
-    pub(super) empty: Empty,
-    pub(super) minimum: u32,
-    pub(super) limit: Option<usize>,
-    /// The directory; `Some(None)` is the current directory.
-    pub(super) relative: Option<Option<BString>>,
-    /// The depth in collapsed directories.
-    pub(super) depth: Depth,
-    pub(super) reverse: bool,
-    pub(super) exit_code: bool,
-    pub(super) is_quiet: bool,
-    /// True if a tree is compared with the worktree.
-    pub(super) is_of_trees_first: bool,
-    pub(super) filter: Filter,
-    pub(super) needle: Option<Needle>,
-    /// The names of the objects to find, and the objects once they are resolved.
-    pub(super) object_words: Vec<BString>,
-    pub(super) objects: Vec<ObjectId>,
-    /// Show all pairs if any pair matches the search.
-    pub(super) all_if_any: bool,
-    /// The files of `-O`, of which the last one that exists or must exist is used.
-    pub(super) order_files: Vec<(BString, Presence)>,
-    pub(super) from: Option<(FirstPath, BString)>,
-    pub(super) ignore_submodules: Option<Ignore>,
-    pub(super) intended: Option<IntentToAdd>,
-    /// The stage to compare the file of an unmerged path with.
-    pub(super) stage: Option<Stage>,
-    pub(super) cached: bool,
-    pub(super) merge_base: bool,
-    pub(super) missing: Missing,
-    /// Conflicting options. Git reports them after it has resolved revisions and paths.
-    pub(super) clash: Option<&'static str>,
-    /// Words that are not options, before `--` and after it.
-    pub(super) words: Vec<BString>,
-    pub(super) paths: Option<Vec<BString>>,
-}
-
-fn mistake(message: impl Into<BString>) -> Stop {
-    Stop::Mistake { message: message.into(), usage: None }
-}
-
-pub(super) fn unserved(what: &str) -> Stop {
-    mistake(format!("{what} is not supported by sapwood yet (see SHORTCOMINGS.md)"))
-}
-
 impl Request {
-    /// Returns true if Git stops at the first difference.
-    pub(super) fn is_quick(&self) -> bool {
-        self.is_quiet && self.filter.is_none()
-    }
-
-    /// Returns true if the number of Git's warnings about the line endings of a file is known. It
-    /// equals the number of times that Git reads the file, which is unknown during a search for
-    /// renames.
-    pub(super) fn predicts_line_ending_warnings(&self) -> bool {
-        self.detect.is_none()
-    }
-
     pub(super) fn parse(variant: Variant, args: &[BString]) -> Result<Request, Failure> {
         let table = variant.table();
         let parsed = table.parse(args)?;
@@ -550,202 +402,4 @@ impl Request {
         }
         Ok(request)
     }
-}
-
-const FORMATS_CLASH: &str =
-    "options '--name-only', '--name-status', '--check', and '-s' cannot be used together";
-
-const NEEDLES_CLASH: &str = "options '-G', '-S', and '--find-object' cannot be used together";
-const REGEX_CLASH: &str =
-    "options '-G' and '--pickaxe-regex' cannot be used together, use '--pickaxe-regex' with '-S'";
-const ALL_CLASH: &str = "options '--pickaxe-all' and '--find-object' cannot be used together, use '--pickaxe-all' with '-G' and '-S'";
-
-/// A request during parsing: a later option changes the meaning of earlier ones.
-pub(super) struct Line {
-    request: Request,
-    /// The option that is being stored.
-    option: &'static str,
-    raw: bool,
-    names: bool,
-    statuses: bool,
-    nothing: bool,
-    quiet: bool,
-    side: Option<Stage>,
-    relative_to: Option<BString>,
-    text: Option<BString>,
-    lines: bool,
-    counts: bool,
-    is_regex: bool,
-}
-
-/// The search of `-S` and `-G`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Search {
-    /// The number of places on each side.
-    Counts,
-    /// The lines that differ.
-    Lines,
-}
-
-fn abbrev(line: &mut Line, value: Value) -> Result<(), Failure> {
-    line.request.abbrev = if value.on {
-        let parse = |text: BString| number(&text).ok_or_else(|| unserved("such an '--abbrev'"));
-        let digits = value.text.map(parse).transpose()?;
-        Some(digits.map(|digits| digits.max(MINIMUM_ABBREV)))
-    } else {
-        None
-    };
-    Ok(())
-}
-
-fn recursive(line: &mut Line, _: Value) -> Result<(), Failure> {
-    if line.request.depth != Depth::Both {
-        line.request.depth = Depth::Files;
-    }
-    Ok(())
-}
-
-fn break_rewrites(line: &mut Line, value: Value) -> Result<(), Failure> {
-    let scores = rewrites::Scores::parse(&value.text.unwrap_or_default());
-    let bad = || mistake("break-rewrites expects <n>/<m> form");
-    line.request.rewrites = Some(scores.ok_or_else(bad)?);
-    Ok(())
-}
-
-fn rename_limit(line: &mut Line, value: Value) -> Result<(), Failure> {
-    let limit = value.text.and_then(|text| number(&text));
-    line.request.limit = Some(limit.ok_or_else(|| unserved("such a '-l'"))?);
-    Ok(())
-}
-
-/// `--relative` without a directory keeps the one given before.
-fn relative(line: &mut Line, value: Value) -> Result<(), Failure> {
-    line.relative_to = value.text.or(line.relative_to.take());
-    line.request.relative = value.on.then(|| line.relative_to.clone());
-    Ok(())
-}
-
-fn diff_filter(line: &mut Line, value: Value) -> Result<(), Failure> {
-    let classes = value.text.unwrap_or_default();
-    line.request.filter.add(&classes).map_err(|unknown| {
-        let unknown = text!("unknown change class '", BStr::new(&[unknown]), "' in --diff-filter=");
-        mistake(text!(unknown, classes)).into()
-    })
-}
-
-fn order_file(line: &mut Line, value: Value) -> Result<(), Failure> {
-    let files = &mut line.request.order_files;
-    let file = value.text.unwrap_or_default();
-    match file.strip_prefix(b":(optional)") {
-        Some(b"") => return Err(unserved("such a '-O'").into()),
-        Some(file) => files.push((file.into(), Presence::Optional)),
-        None if file.is_empty() => files.clear(),
-        None => files.push((file, Presence::Needed)),
-    }
-    Ok(())
-}
-
-fn ignore_submodules(line: &mut Line, value: Value) -> Result<(), Failure> {
-    let when = value.text.unwrap_or_else(|| "all".into());
-    let bad = || mistake(format!("bad --ignore-submodules argument: {when}"));
-    line.request.ignore_submodules = Some(Ignore::parse(when.as_bstr()).ok_or_else(bad)?);
-    Ok(())
-}
-
-impl Line {
-    fn new(request: Request) -> Line {
-        Line {
-            request,
-            option: "",
-            raw: false,
-            names: false,
-            statuses: false,
-            nothing: false,
-            quiet: false,
-            side: None,
-            relative_to: None,
-            text: None,
-            lines: false,
-            counts: false,
-            is_regex: false,
-        }
-    }
-
-    fn detect(&mut self, detect: Detect, value: Value) -> Result<(), Failure> {
-        let copies = detect == Detect::Copies;
-        let name = if copies { "find-copies" } else { "find-renames" };
-        let score = parse_score(&value.text.unwrap_or_default());
-        self.request.minimum = score.ok_or_else(|| mistake(format!("invalid argument to {name}")))?;
-        if copies && self.request.detect == Some(Detect::Copies) {
-            self.request.unchanged = Unchanged::Listed;
-        }
-        self.request.detect = Some(detect);
-        Ok(())
-    }
-
-    fn look_for(&mut self, value: Value, search: Search) -> Result<(), Failure> {
-        let text = value.text.unwrap_or_default();
-        if text.is_empty() {
-            let letter = if search == Search::Counts { 'S' } else { 'G' };
-            return Err(mistake(format!("-{letter} requires a non-empty argument")).into());
-        }
-        self.counts |= search == Search::Counts;
-        self.lines |= search == Search::Lines;
-        self.text = Some(text);
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Request, Failure> {
-        let mut request = self.request;
-        request.stage = self.side.or(request.stage);
-        let has_objects = !request.object_words.is_empty();
-        if [self.names, self.statuses, self.nothing].into_iter().filter(|given| *given).count() > 1 {
-            request.clash = Some(FORMATS_CLASH);
-        } else if [self.counts, self.lines, has_objects].into_iter().filter(|given| *given).count() > 1 {
-            request.clash = Some(NEEDLES_CLASH);
-        } else if self.lines && self.is_regex {
-            request.clash = Some(REGEX_CLASH);
-        } else if request.all_if_any && has_objects {
-            request.clash = Some(ALL_CLASH);
-        }
-        request.kind = match (self.names, self.statuses, self.nothing || self.quiet) {
-            (_, _, true) => Kind::Nothing,
-            (true, _, _) => Kind::NameOnly,
-            (_, true, _) => Kind::NameStatus,
-            _ => Kind::Raw,
-        };
-        request.needle = match self.text {
-            Some(text) if self.lines => Some(Needle::Lines(text)),
-            Some(text) if self.is_regex => Some(Needle::Matches(text)),
-            Some(text) => Some(Needle::Text(text)),
-            None => has_objects.then_some(Needle::Objects),
-        };
-        match request.needle {
-            Some(Needle::Text(_) | Needle::Matches(_) | Needle::Lines(_))
-                if request.depth == Depth::Directories =>
-            {
-                request.depth = Depth::Files
-            }
-            Some(Needle::Objects) => request.depth = Depth::Both,
-            _ => {}
-        }
-        // Git ends this combination with an internal error.
-        if self.is_regex && matches!(request.needle, Some(Needle::Objects)) && request.clash.is_none() {
-            return Err(unserved("'--pickaxe-regex' with '--find-object'").into());
-        }
-        // This overrides all options about renames.
-        if request.unchanged == Unchanged::Listed {
-            request.detect = Some(Detect::Copies);
-        }
-        if self.quiet {
-            (request.exit_code, request.is_quiet) = (true, true);
-            (request.detect, request.unchanged) = (None, Unchanged::Omitted);
-        }
-        Ok(request)
-    }
-}
-
-fn number(text: &[u8]) -> Option<usize> {
-    let is_plain = !text.is_empty() && text.len() < 10 && text.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(text).ok().filter(|_| is_plain)?.parse().ok()
 }
