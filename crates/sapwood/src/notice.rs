@@ -1,6 +1,11 @@
 //! Notices: things that the user should know and that stop nothing.
 
-use std::{ffi::OsString, fmt, os::unix::ffi::OsStrExt as _, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fmt,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use bstr::BString;
 
@@ -299,13 +304,57 @@ The following paths and/or pathspecs matched paths that exist
 outside of your sparse-checkout definition, so will not be
 updated in the index:";
 
+/// The heading of [`Notice::IgnoredPaths`].
+const IGNORED: &str = "The following paths are ignored by one of your .gitignore files:";
+
+/// The text of [`Notice::SubmodulePathConfig`].
+const SUBMODULE_PATHS: &str = "\
+enabling extensions.submodulePathConfig might fix the following error, if it's not already enabled.";
+
+// The end of a text, after a name or path.
+const INDEX_VERSION: &str = " set, but the value is invalid.\nUsing version 3";
+const CHANGED_BASE: &str = "' after the base was built: each status examines every file. Make the base \
+                            again, or restore it and mount the workspace again";
+const COPIED: &str = "' are copies: the repository lies on another disk, or belongs to another user";
+const CRASH_FILE: &str = "' names them until you commit in the workspace, or remove that file";
+const IGNORED_HOOK: &str = "' hook was ignored because it's not set as executable.\n\
+                            You can disable this warning with `git config set advice.ignoredHook false`.";
+
+// The begin of a text, before a path.
+const LOCKS_STAY: &str = "cannot remove the locks of killed commands in '";
+const UNREACHABLE: &str = "fsmonitor_ipc__send_query: unspecified error on '";
+
+/// Returns the line that says how to turn off an advice.
+fn disable(setting: &str) -> String {
+    format!("\nDisable this message with \"git config set {setting} false\"")
+}
+
+fn orphan_advice(branch: Option<&BString>, path: &BString) -> BString {
+    let with = branch.map_or_else(BString::default, |branch| text!("-b ", branch, " "));
+    text!(
+        "If you meant to create a worktree containing a new unborn branch\n\
+         (branch with no commits) for this repository, you can do so\n\
+         using the --orphan flag:\n\n    git worktree add --orphan ",
+        with,
+        path,
+        "\n",
+        disable("advice.worktreeAddOrphan")
+    )
+}
+
+fn unknown_monitor_version(version: i32) -> BString {
+    format!("Invalid hook version '{version}' in core.fsmonitorhookversion. Must be 1 or 2.").into()
+}
+
+fn bytes_of(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
 impl Notice {
     /// Returns the text as bytes: names need not be UTF-8.
     pub fn text(&self) -> BString {
         match self {
-            Notice::UnknownIndexVersion(source) => {
-                format!("{source} set, but the value is invalid.\nUsing version 3").into()
-            }
+            Notice::UnknownIndexVersion(source) => text!(source, INDEX_VERSION),
             Notice::Fsync(text)
             | Notice::MonitorFailed(text)
             | Notice::Converter(text)
@@ -321,22 +370,15 @@ impl Notice {
             Notice::NotUtf8 => NOT_UTF8.into(),
             Notice::Overwriting(path) => text!("overwriting '", path, "'"),
             Notice::EmbeddedRepository(path) => text!("adding embedded git repository: ", path),
-            Notice::IgnoredPaths(paths) => {
-                let heading = "The following paths are ignored by one of your .gitignore files:";
-                text!(heading, "\n", bstr::join("\n", paths))
-            }
+            Notice::IgnoredPaths(paths) => text!(IGNORED, "\n", bstr::join("\n", paths)),
             Notice::OutsideSparseCheckout(paths) => text!(OUTSIDE, "\n", bstr::join("\n", paths)),
             Notice::Advice { text, is_default: false, .. } => text.clone(),
             Notice::Advice { name, text, .. } => {
-                let text = text.strip_suffix(b"\n").unwrap_or(text);
-                text!(text, "\nDisable this message with \"git config set ", name, " false\"")
+                text!(text.strip_suffix(b"\n").unwrap_or(text), disable(name))
             }
             Notice::InvalidPath(path) => text!("invalid path '", path, "'"),
             Notice::SubmoduleFailed(error) => error.to_string().into(),
-            Notice::SubmodulePathConfig => "\
-                enabling extensions.submodulePathConfig might fix the following error, \
-                if it's not already enabled."
-                .into(),
+            Notice::SubmodulePathConfig => SUBMODULE_PATHS.into(),
             Notice::ChangedMeanwhile(path) => text!("'", path, "' was changed meanwhile: left as it is"),
             Notice::SparsePatterns(text)
             | Notice::Submodule(text)
@@ -371,81 +413,40 @@ impl Notice {
             Notice::Bisecting => "you are switching branch while bisecting".into(),
             Notice::InvalidHead => "HEAD points to an invalid (or orphaned) reference.\n".into(),
             Notice::InferringOrphan => "No possible source branch, inferring '--orphan'".into(),
-            Notice::OrphanAdvice { branch, path } => {
-                let with = branch.as_ref().map_or_else(BString::default, |branch| text!("-b ", branch, " "));
-                text!(
-                    "If you meant to create a worktree containing a new unborn branch\n\
-                     (branch with no commits) for this repository, you can do so\n\
-                     using the --orphan flag:\n\n    git worktree add --orphan ",
-                    with,
-                    path,
-                    "\n\nDisable this message with \"git config set advice.worktreeAddOrphan false\""
-                )
-            }
+            Notice::OrphanAdvice { branch, path } => orphan_advice(branch.as_ref(), path),
             Notice::PreparingWorktree(text) => text!("Preparing worktree (", text, ")"),
             Notice::NotDeleted { path, reason } => text!("failed to delete '", path, "': ", reason),
             Notice::NotUnlinked { path, reason } => text!("unable to unlink '", path, "': ", reason),
             Notice::HeadIsNowAt(text) => text!("HEAD is now at ", text),
-            Notice::ChangedBase(dir) => text!(
-                "somebody changed '",
-                dir.as_os_str().as_bytes(),
-                "' after the base was built: each status examines every file. Make the base \
-                 again, or restore it and mount the workspace again"
-            ),
+            Notice::ChangedBase(dir) => text!("somebody changed '", bytes_of(dir), CHANGED_BASE),
             Notice::LockRemoved(lock) => {
-                format!("Removed '{}', the lock of a killed command", lock.display()).into()
+                text!("Removed '", bytes_of(lock), "', the lock of a killed command")
             }
-            Notice::LocksStay(place, reason) => {
-                format!("cannot remove the locks of killed commands in '{}': {reason}", place.display())
-                    .into()
-            }
-            Notice::ObjectsCopied(name) => text!(
-                "the objects of '",
-                name,
-                "' are copies: the repository lies on another disk, or belongs to another user"
-            ),
+            Notice::LocksStay(place, reason) => text!(LOCKS_STAY, bytes_of(place), "': ", reason),
+            Notice::ObjectsCopied(name) => text!("the objects of '", name, COPIED),
             Notice::CheckpointsStay(reason) => format!("cannot remove expired checkpoints: {reason}").into(),
             Notice::Waiting(process) => format!("Waiting for work in the background, {process}").into(),
             Notice::Crashed(name) => {
                 text!("the machine stopped while the workspace '", name, "' was mounted")
             }
-            Notice::CrashFile(file) => text!(
-                "'",
-                file.as_os_str().as_bytes(),
-                "' names them until you commit in the workspace, or remove that file"
-            ),
+            Notice::CrashFile(file) => text!("'", bytes_of(file), CRASH_FILE),
             Notice::OrigHead(error) => format!("update_ref failed for ref 'ORIG_HEAD': {error}").into(),
             Notice::SparseIndexExpanded => EXPANDED.into(),
-            Notice::SparseIndexAdvice => {
-                "Disable this message with \"git config set advice.sparseIndexExpanded false\"".into()
-            }
+            Notice::SparseIndexAdvice => disable("advice.sparseIndexExpanded").trim_start().into(),
             Notice::Unmerged(path, object) => text!(path, ": unmerged (", object, ")"),
             Notice::MoreUnmerged => "...".into(),
             Notice::EmptyToken => "Empty last update token.".into(),
-            Notice::UnknownMonitorVersion(version) => {
-                format!("Invalid hook version '{version}' in core.fsmonitorhookversion. Must be 1 or 2.")
-                    .into()
-            }
-            Notice::DaemonUnreachable(socket) => {
-                text!("fsmonitor_ipc__send_query: unspecified error on '", socket, "'")
-            }
+            Notice::UnknownMonitorVersion(version) => unknown_monitor_version(*version),
+            Notice::DaemonUnreachable(socket) => text!(UNREACHABLE, socket, "'"),
             Notice::DaemonSilent => "could not read IPC response".into(),
-            Notice::IgnoredHook(path) => format!(
-                "The '{path}' hook was ignored because it's not set as executable.\n\
-                 You can disable this warning with `git config set advice.ignoredHook false`."
-            )
-            .into(),
-            Notice::CannotExecute(program, reason) => {
-                text!("cannot exec '", program, "': ", reason)
-            }
+            Notice::IgnoredHook(path) => text!("The '", path, IGNORED_HOOK),
+            Notice::CannotExecute(program, reason) => text!("cannot exec '", program, "': ", reason),
             Notice::CannotRun(program, reason) => text!("cannot run ", program, ": ", reason),
-            Notice::DiedOfSignal(program, signal) => {
-                text!(program, " died of signal ", signal.to_string())
-            }
+            Notice::DiedOfSignal(program, signal) => text!(program, " died of signal ", signal.to_string()),
             Notice::Unreadable(path, reason) => text!(path, ": ", reason),
             Notice::UntrackedCacheDisabled => "untracked cache is disabled on this system or location".into(),
             Notice::UnreadableAlternates(file, reason) => {
-                format!("unable to access '{}': {}", file.display(), reason).into()
+                text!("unable to access '", bytes_of(file), "': ", reason)
             }
         }
     }

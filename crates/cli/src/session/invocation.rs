@@ -11,7 +11,8 @@ use std::{
 
 use bstr::{BString, ByteSlice};
 use engine::workspace::record;
-use sys::{UserPath, by_path::uninterrupted};
+use sapwood::UserPath;
+use sys::by_path::uninterrupted;
 
 use crate::{
     session::{profile::Profile, settings::rules, trace},
@@ -19,6 +20,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         interrupt::Interrupt,
+        text::{os_error, os_str},
     },
 };
 
@@ -80,6 +82,19 @@ pub(crate) struct Invocation {
     pub(crate) lazy_fetch: Option<Arc<dyn repo::LazyFetch>>,
 }
 
+/// The global options that set a variable, and its value.
+const VARIABLES: &[(&str, &str, &str)] = &[
+    ("--no-lazy-fetch", "GIT_NO_LAZY_FETCH", "1"),
+    ("--no-replace-objects", "GIT_NO_REPLACE_OBJECTS", "1"),
+    ("--no-optional-locks", "GIT_OPTIONAL_LOCKS", "0"),
+    ("--no-advice", "GIT_ADVICE", "0"),
+    ("--literal-pathspecs", "GIT_LITERAL_PATHSPECS", "1"),
+    ("--no-literal-pathspecs", "GIT_LITERAL_PATHSPECS", "0"),
+    ("--glob-pathspecs", "GIT_GLOB_PATHSPECS", "1"),
+    ("--noglob-pathspecs", "GIT_NOGLOB_PATHSPECS", "1"),
+    ("--icase-pathspecs", "GIT_ICASE_PATHSPECS", "1"),
+];
+
 impl Invocation {
     /// Parses the global options. Prints and changes nothing: `-C` takes effect in
     /// [`Invocation::enter`].
@@ -113,80 +128,10 @@ impl Invocation {
             objects: OnceCell::new(),
             lazy_fetch: None,
         };
-        while let Some(arg) = args.next() {
-            let (name, stuck) = match arg.split_once_str("=") {
-                Some((name, value)) if name.starts_with(b"--") => (name, Some(BString::from(value))),
-                _ => (arg.as_bytes(), None),
-            };
-            let mut value =
-                |missing: &str| stuck.clone().or_else(|| args.next()).ok_or_else(|| wrong(missing));
-            match name {
-                b"-v" | b"--version" => run.command = "version".into(),
-                b"-h" | b"--help" => run.command = "help".into(),
-                b"-p" | b"--paginate" => run.paginate = true,
-                b"--verbose" if run.program == Program::Sapwood => run.verbose = true,
-                b"--profile" if run.program == Program::Sapwood => {
-                    run.profile = match stuck {
-                        None => Profile::Table,
-                        Some(file) if file.is_empty() => return Err(wrong("no file given for '--profile='")),
-                        Some(file) => Profile::Picture(run.path(&file)?),
-                    };
-                }
-                b"-P" | b"--no-pager" => run.paginate = false,
-                b"--no-lazy-fetch" => run.set("GIT_NO_LAZY_FETCH", "1"),
-                b"--no-replace-objects" => run.set("GIT_NO_REPLACE_OBJECTS", "1"),
-                b"--no-optional-locks" => run.set("GIT_OPTIONAL_LOCKS", "0"),
-                b"--no-advice" => run.set("GIT_ADVICE", "0"),
-                b"--literal-pathspecs" => run.set("GIT_LITERAL_PATHSPECS", "1"),
-                b"--no-literal-pathspecs" => run.set("GIT_LITERAL_PATHSPECS", "0"),
-                b"--glob-pathspecs" => run.set("GIT_GLOB_PATHSPECS", "1"),
-                b"--noglob-pathspecs" => run.set("GIT_NOGLOB_PATHSPECS", "1"),
-                b"--icase-pathspecs" => run.set("GIT_ICASE_PATHSPECS", "1"),
-                b"--attr-source" => {
-                    let tree = value("no attribute source given for --attr-source")?;
-                    run.set("GIT_ATTR_SOURCE", sys::os_str(&tree));
-                }
-                b"--bare" => run.bare = true,
-                b"--git-dir" => {
-                    let dir = value("no directory given for '--git-dir' option")?;
-                    run.set("GIT_DIR", sys::os_str(&dir));
-                }
-                b"--work-tree" => {
-                    let dir = value("no directory given for '--work-tree' option")?;
-                    run.set("GIT_WORK_TREE", sys::os_str(&dir));
-                }
-                b"-c" => {
-                    let setting = value("-c expects a configuration string")?;
-                    run.config.push(setting);
-                }
-                b"--config-env" => {
-                    let spec = value("no config key given for --config-env")?;
-                    let setting = run.config_from_environment(&spec)?;
-                    run.config.push(setting);
-                }
-                b"-C" => {
-                    let dir = value("no directory given for '-C' option")?;
-                    if !dir.is_empty() {
-                        if dir.starts_with(b"/") {
-                            lost = None;
-                        }
-                        let place = UserPath::new(&dir).resolve(&run.cwd).map_err(Into::into);
-                        let seen = |place: PathBuf| {
-                            // Only a user who may change to a directory can see the entries in it.
-                            uninterrupted(|| place.join(".").metadata()).map(|_| place)
-                        };
-                        run.cwd = place.and_then(seen).map_err(|error: std::io::Error| {
-                            let reason = crate::term::text::os_error(&error);
-                            Failure::Fatal(text!("cannot change to '", dir, "': ", reason))
-                        })?;
-                    }
-                }
-                _ if name.starts_with(b"-") => return Err(wrong(text!("unknown option: ", arg))),
-                _ => run.command = arg.clone(),
-            }
-            if !run.command.is_empty() {
-                break;
-            }
+        while run.command.is_empty()
+            && let Some(arg) = args.next()
+        {
+            run.take(&arg, &mut args, &mut lost)?;
         }
         if let Some(failure) = lost {
             return Err(failure);
@@ -203,10 +148,89 @@ impl Invocation {
         Ok(run)
     }
 
+    /// Takes one word before the arguments of the command, and its value from `args`. An absolute `-C` makes
+    /// up for a `lost` current directory.
+    fn take(
+        &mut self,
+        arg: &BString,
+        args: &mut dyn Iterator<Item = BString>,
+        lost: &mut Option<Failure>,
+    ) -> Result<(), Failure> {
+        let (name, stuck) = match arg.split_once_str("=") {
+            Some((name, value)) if name.starts_with(b"--") => (name, Some(BString::from(value))),
+            _ => (arg.as_bytes(), None),
+        };
+        if let Some((_, variable, value)) = VARIABLES.iter().find(|(option, ..)| option.as_bytes() == name) {
+            self.set(variable, *value);
+            return Ok(());
+        }
+        let mut value = |missing: &str| stuck.clone().or_else(|| args.next()).ok_or_else(|| wrong(missing));
+        match name {
+            b"-v" | b"--version" => self.command = "version".into(),
+            b"-h" | b"--help" => self.command = "help".into(),
+            b"-p" | b"--paginate" => self.paginate = true,
+            b"-P" | b"--no-pager" => self.paginate = false,
+            b"--bare" => self.bare = true,
+            b"--verbose" if self.program == Program::Sapwood => self.verbose = true,
+            b"--profile" if self.program == Program::Sapwood => {
+                self.profile = match stuck {
+                    None => Profile::Table,
+                    Some(file) if file.is_empty() => return Err(wrong("no file given for '--profile='")),
+                    Some(file) => Profile::Picture(self.path(&file)?),
+                };
+            }
+            b"--attr-source" => {
+                let tree = value("no attribute source given for --attr-source")?;
+                self.set("GIT_ATTR_SOURCE", os_str(&tree));
+            }
+            b"--git-dir" => {
+                let dir = value("no directory given for '--git-dir' option")?;
+                self.set("GIT_DIR", os_str(&dir));
+            }
+            b"--work-tree" => {
+                let dir = value("no directory given for '--work-tree' option")?;
+                self.set("GIT_WORK_TREE", os_str(&dir));
+            }
+            b"-c" => self.config.push(value("-c expects a configuration string")?),
+            b"--config-env" => {
+                let spec = value("no config key given for --config-env")?;
+                let setting = self.config_from_environment(&spec)?;
+                self.config.push(setting);
+            }
+            b"-C" => {
+                let dir = value("no directory given for '-C' option")?;
+                if dir.starts_with(b"/") {
+                    *lost = None;
+                }
+                self.change_to(&dir)?;
+            }
+            _ if name.starts_with(b"-") => return Err(wrong(text!("unknown option: ", arg))),
+            _ => self.command = arg.clone(),
+        }
+        Ok(())
+    }
+
+    /// `-C`: makes `dir` the working directory. An empty one changes nothing.
+    fn change_to(&mut self, dir: &BString) -> Result<(), Failure> {
+        if dir.is_empty() {
+            return Ok(());
+        }
+        let place = UserPath::new(dir).resolve(&self.cwd).map_err(Into::into);
+        let seen = |place: PathBuf| {
+            // Only a user who may change to a directory can see the entries in it.
+            uninterrupted(|| place.join(".").metadata()).map(|_| place)
+        };
+        self.cwd = place.and_then(seen).map_err(|error: std::io::Error| {
+            let reason = os_error(&error);
+            Failure::Fatal(text!("cannot change to '", dir, "': ", reason))
+        })?;
+        Ok(())
+    }
+
     /// Changes the directory of the process to the working directory.
     pub(crate) fn enter(&mut self) -> Result<(), Failure> {
         uninterrupted(|| std::env::set_current_dir(&self.cwd)).map_err(|error| {
-            let reason = crate::term::text::os_error(&error);
+            let reason = os_error(&error);
             Failure::fatal(format!("cannot change to '{}': {reason}", self.cwd.display()))
         })?;
         self.cwd = current_directory()?;
@@ -217,7 +241,7 @@ impl Invocation {
     /// `value` for it, unless it is set.
     pub(crate) fn with_default(&self, name: &str, value: impl FnOnce() -> BString) -> Invocation {
         let mut env = self.env.clone();
-        env.entry(name.into()).or_insert_with(|| sys::os_str(&value()).to_owned());
+        env.entry(name.into()).or_insert_with(|| os_str(&value()).to_owned());
         self.with_env(env)
     }
 
@@ -291,7 +315,7 @@ impl Invocation {
             // A setting is stored as one text whose key ends at the first `=`.
             return Err(Failure::Fatal(text!("keys with '=' are not supported: ", key)));
         }
-        match self.env.get(sys::os_str(variable)) {
+        match self.env.get(os_str(variable)) {
             Some(value) => Ok(text!(key, "=", value.as_bytes())),
             None => Err(Failure::Fatal(text!(
                 "missing environment variable '",
@@ -487,7 +511,7 @@ fn trace_discovery(repo: &repo::Repository) {
 
 fn current_directory() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| {
-        let reason = crate::term::text::os_error(&error);
+        let reason = os_error(&error);
         Failure::fatal(format!("Unable to read current working directory: {reason}"))
     })
 }

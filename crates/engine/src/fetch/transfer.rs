@@ -17,7 +17,9 @@ use repo::{
     Repository,
     fsck::{Line, Rules},
     pack_indexing::{Meter, Observer},
-    wire::{Advertisement, Client, Connection, Feature, HelperRequest, Limits, Request, url::Url},
+    wire::{
+        Advertisement, Client, Connection, Feature, HelperRequest, Limits, PackStream, Request, url::Url,
+    },
 };
 
 use sys::by_path;
@@ -255,30 +257,13 @@ impl<'a> Transfer<'a> {
             }
         }
         let (new, gone) = (stream.shallow().to_vec(), stream.unshallow().to_vec());
-        // A commit may exist without its parents, from an earlier fetch that was rejected. Such a
-        // commit counts as incomplete.
-        let mut known = HashSet::new();
-        for oid in new.iter().filter(|oid| repo.objects().contains(oid)) {
-            if repo.parents_if_commit(oid)?.iter().all(|parent| repo.objects().contains(parent)) {
-                known.insert(*oid);
-            }
-        }
-        let aborted = stream.aborted();
-        let mut stream = io::BufReader::with_capacity(1 << 17, stream);
-        let links = Links::default();
-        let promisor = self.promisor_content(refs);
-        let observer = promisor.as_ref().map(|_| &links as &dyn Observer);
-        let is_promised = promisor.is_some();
-        let stored = self
-            .store_pack(repo, &mut stream, promisor, observer)
-            .map_err(|error| if aborted.load(Ordering::Relaxed) { Error::Aborted } else { error })?;
-        events(Event::Received);
-        stream.into_inner().finish()?;
+        let known = complete_of(repo, &new)?;
+        let (stored, links) = self.take_pack(repo, refs, stream)?;
         done.has_new_objects |= stored != Stored::Nothing;
         if let Stored::Pack { checksum, is_kept: true, .. } = stored {
             self.kept.push(repo.objects_dir().join("pack").join(format!("pack-{checksum}.keep")));
         }
-        if is_promised {
+        if let Some(links) = links {
             self.keep_links(links)?;
         }
         let mut commits = before.commits.clone();
@@ -293,6 +278,28 @@ impl<'a> Transfer<'a> {
             done.reopened = Some(repo.open_again()?);
         }
         Ok(())
+    }
+
+    /// Stores the objects of the server, and ends its answer. Returns the links of promised objects,
+    /// if there are any.
+    fn take_pack(
+        &self,
+        repo: &Repository,
+        refs: &[Mapping],
+        stream: PackStream<'_>,
+    ) -> Result<(Stored, Option<Links>), Error> {
+        let aborted = stream.aborted();
+        let mut stream = io::BufReader::with_capacity(1 << 17, stream);
+        let links = Links::default();
+        let promisor = self.promisor_content(refs);
+        let observer = promisor.as_ref().map(|_| &links as &dyn Observer);
+        let is_promised = promisor.is_some();
+        let stored = self
+            .store_pack(repo, &mut stream, promisor, observer)
+            .map_err(|error| if aborted.load(Ordering::Relaxed) { Error::Aborted } else { error })?;
+        (self.context.events)(Event::Received);
+        stream.into_inner().finish()?;
+        Ok((stored, is_promised.then_some(links)))
     }
 
     /// Fetches with a remote helper that writes objects itself, because it does not speak the
@@ -455,6 +462,18 @@ pub(crate) fn promised_refs(mut refs: Vec<(&BString, ObjectId)>) -> Vec<u8> {
     refs.sort_by_key(|(name, _)| *name);
     refs.dedup_by_key(|(name, _)| *name);
     refs.iter().flat_map(|(name, oid)| format!("{oid} {name}\n").into_bytes()).collect()
+}
+
+/// Returns those of the commits whose parents are here. A commit may exist without them, from an
+/// earlier fetch that was rejected; it counts as incomplete.
+fn complete_of(repo: &Repository, commits: &[ObjectId]) -> Result<HashSet<ObjectId>, Error> {
+    let mut known = HashSet::new();
+    for oid in commits.iter().filter(|oid| repo.objects().contains(oid)) {
+        if repo.parents_if_commit(oid)?.iter().all(|parent| repo.objects().contains(parent)) {
+            known.insert(*oid);
+        }
+    }
+    Ok(known)
 }
 
 /// Splits `wants` into ref names, and objects that the user requested by name. For a ref that moves

@@ -3,16 +3,26 @@
 use bstr::{BStr, BString};
 use engine::{
     checkout::{
-        self, Action, Cleared, ExecuteOptions, IndexOptions, Links, Outcome, Plan, PlanOptions, StepError,
+        self, Action, Cleared, ExecuteOptions, IndexOptions, Links, Outcome, Plan, PlanOptions, Report,
+        StepError,
     },
     diff::Pair,
     sparse::Purpose,
 };
-use format::{ObjectId, index::Index};
+use format::{
+    ObjectId,
+    index::{Entry, Index},
+};
 
 use super::{Done, Filled, IncompleteSteps, IndexTransaction, Recorded, Target, Unfilled};
 use crate::{
-    Error, PlanError, events::Filtered, index::load_index, notice::Notice, sparse_index, submodules, text,
+    Error, PlanError,
+    events::Filtered,
+    index::load_index,
+    notice::Notice,
+    sparse_index,
+    submodules::{self, Submodules},
+    text,
 };
 
 /// A change, and the local changes that remain.
@@ -108,6 +118,29 @@ impl IndexTransaction<'_> {
         if let Some(submodules) = &submodules {
             submodules.remove_worktrees(&plan, self.policy.force_on_submodules)?;
         }
+        let mut report = self.execute(&plan, cleared)?;
+        self.report_outcomes(&plan, &report);
+        let died = self.note_fatal(&plan, &report);
+        let moved = match submodules.filter(|_| !report.interrupted && !died) {
+            Some(submodules) => self.move_submodules(&submodules, &plan, &mut report),
+            None => true,
+        };
+        self.sum_up(&plan, &report);
+        let done = if report.is_complete() && moved { Done::Complete } else { Done::Incomplete };
+        let again =
+            died || (self.policy.incomplete_steps == IncompleteSteps::Resumable && report.can_resume());
+        let done = if again && !report.interrupted { Done::Unfinished } else { done };
+        self.index = if report.interrupted || again {
+            let before = load_index(self.context)?;
+            checkout::record_interrupted(before, plan, &report)
+        } else {
+            checkout::record(plan, &report)
+        };
+        Ok(done)
+    }
+
+    /// Executes the steps, with progress.
+    fn execute(&self, plan: &Plan, cleared: Cleared<'_>) -> Result<Report, Error> {
         let ahead = self.policy.written_ahead;
         let total = ahead + plan.writes.len() + plan.removals.len();
         let steps = if self.policy.progress { self.context.events.steps() } else { None };
@@ -138,13 +171,18 @@ impl IndexTransaction<'_> {
             let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
             return Err(Error::Failed(message.into()));
         }
-        let mut report = checkout::execute(self.context.repo, cleared, &options)?;
+        let report = checkout::execute(self.context.repo, cleared, &options)?;
         // The plan used only pages that could be read. If a later file cannot be read, its step
         // fails.
         sys::mark_unreadable_maps_reported();
         if let Some(steps) = steps.filter(|_| !report.interrupted) {
             steps.finish(total);
         }
+        Ok(report)
+    }
+
+    /// Reports the messages of filters, and the errors of single steps.
+    fn report_outcomes(&self, plan: &Plan, report: &Report) {
         for message in &report.messages {
             self.context.events.notice(Notice::Converter(message.to_string()));
         }
@@ -159,51 +197,52 @@ impl IndexTransaction<'_> {
                 self.report_outcome(text!(self.target.prefix, path).as_ref(), outcome)
             }
         }
+    }
+
+    /// Notes the error that ended the steps. Returns true if a directory could not be created.
+    fn note_fatal(&mut self, plan: &Plan, report: &Report) -> bool {
         self.report.fatal = report.fatal().map(ToString::to_string);
-        let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         let dead = report.first_directory_failure().map(|(step, error)| {
-            let dir = missing_directory(
-                &self.target.worktree,
-                &text!(self.target.lead, plan.index.path(entry(step))),
-            );
+            let path = text!(self.target.lead, plan.index.path(entry(plan, step)));
+            let dir = missing_directory(&self.target.worktree, &path);
             format!("cannot create directory at '{dir}': {}", sys::reason(error))
         });
         let died = dead.is_some();
         self.report.fatal = self.report.fatal.take().or(dead);
-        let mut moved = true;
-        if let Some(submodules) = submodules.filter(|_| !report.interrupted && !died) {
-            match submodules.move_worktrees(&plan, &mut report, self.policy.force_on_submodules) {
-                Ok(all) => moved = all,
-                // `finish` returns this error after it has recorded the completed steps.
-                Err(Error::Interrupted) => {}
-                Err(error) => match submodules::as_fatal(error) {
-                    Ok(message) => self.report.fatal = Some(message.to_string()),
-                    Err(error) => {
-                        self.context.events.notice(Notice::SubmoduleFailed(Box::new(error)));
-                        moved = false;
-                    }
-                },
-            }
+        died
+    }
+
+    /// Moves the submodules along. Returns false if one of them stays behind.
+    fn move_submodules(&mut self, submodules: &Submodules<'_>, plan: &Plan, report: &mut Report) -> bool {
+        match submodules.move_worktrees(plan, report, self.policy.force_on_submodules) {
+            Ok(all) => all,
+            // `finish` returns this error after it has recorded the completed steps.
+            Err(Error::Interrupted) => true,
+            Err(error) => match submodules::as_fatal(error) {
+                Ok(message) => {
+                    self.report.fatal = Some(message.to_string());
+                    true
+                }
+                Err(error) => {
+                    self.context.events.notice(Notice::SubmoduleFailed(Box::new(error)));
+                    false
+                }
+            },
         }
+    }
+
+    /// Counts the outcomes.
+    fn sum_up(&mut self, plan: &Plan, report: &Report) {
         self.report.stopped = report.interrupted;
         let written =
             |outcome: &&Outcome| matches!(outcome, Outcome::Written(_) | Outcome::Collided(Some(_)));
         self.report.written = report.writes.iter().filter(written).count();
-        self.report.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
+        self.report
+            .collided
+            .extend(report.collided().map(|step| plan.index.path(entry(plan, step)).to_owned()));
         self.report.was_undeleted |=
             report.removals.iter().any(|outcome| matches!(outcome, Outcome::Undeleted(_)));
         self.report.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
-        let done = if report.is_complete() && moved { Done::Complete } else { Done::Incomplete };
-        let again =
-            died || (self.policy.incomplete_steps == IncompleteSteps::Resumable && report.can_resume());
-        let done = if again && !report.interrupted { Done::Unfinished } else { done };
-        self.index = if report.interrupted || again {
-            let before = load_index(self.context)?;
-            checkout::record_interrupted(before, plan, &report)
-        } else {
-            checkout::record(plan, &report)
-        };
-        Ok(done)
     }
 
     /// Returns an error for each problem that can be detected before anything is written. A clone
@@ -247,6 +286,11 @@ impl IndexTransaction<'_> {
         };
         self.context.events.notice(notice);
     }
+}
+
+/// Returns the entry that a step writes.
+fn entry(plan: &Plan, step: usize) -> &Entry {
+    &plan.index.entries()[plan.writes[step].entry]
 }
 
 /// Returns the first missing directory on the way to `path`.

@@ -10,12 +10,8 @@ mod recurse;
 mod request;
 mod show;
 
-use std::ops::Range;
+use std::{io, ops::Range};
 
-use ::format::{
-    Mode,
-    index::{Flags, Index, Stage},
-};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
@@ -25,6 +21,10 @@ use engine::{
     untracked::{self, Excludes, Ignored, Nested, Warning},
 };
 use repo::{Repository, keys};
+use sapwood::{
+    Dir, Mode,
+    index::{Entry, Flags, Index, Stage},
+};
 
 use self::{recurse::Recursion, request::Request, show::Show};
 use crate::{
@@ -100,7 +100,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     request.validate_recursion()?;
     let top = repo.work_tree().unwrap_or(repo.git_dir());
-    let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
+    let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     let Read { mut index, .. } =
         index::read_index(&repo, &settings, &root, ExpansionHint::Print, Expansion::IndexOnly)?;
     // Without monitor data in the index, a query has no use.
@@ -155,7 +155,7 @@ struct List<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
     settings: &'a Settings,
-    root: &'a sys::Dir,
+    root: &'a Dir,
     request: &'a Request,
     index: Index,
     specs: &'a Pathspecs,
@@ -302,19 +302,7 @@ impl List<'_> {
         self.fill_to_list(self.range())?;
         // A pathspec matched if it selects a path that would be listed without the exclusions.
         let asked = if request.error_unmatch { &self.specs.without_exclusions() } else { self.specs };
-        let changed = if request.deleted || request.modified {
-            let interrupt = self.run.interrupt.flag();
-            files::changed(self.repo, self.root, &self.index, asked, request.modified, interrupt)?
-        } else {
-            Vec::new()
-        };
-        // With a single pathspec, Git checks first whether it selects the entry.
-        let beside = if (request.deleted || request.modified) && !self.specs.is_single() {
-            files::unreadable_unselected(self.root, &self.index, self.range(), asked)
-        } else {
-            Vec::new()
-        };
-        self.run.interrupt.check()?;
+        let (changed, beside) = self.examined(asked)?;
         let mut changed = changed.into_iter().peekable();
         let mut beside = beside.into_iter().peekable();
         let List { repo, root, index, specs, seen, .. } = self;
@@ -369,13 +357,8 @@ impl List<'_> {
                 continue;
             }
             if is_shown {
-                let tag = match entry.stage {
-                    Stage::Normal if entry.flags.contains(Flags::SKIP_WORKTREE) => "S ",
-                    Stage::Normal => "H ",
-                    _ => "M ",
-                };
                 if selects_in_turn(request, specs, path, entry.mode, seen) {
-                    show.entry(tag, index, entry)?;
+                    show.entry(tag_of(entry), index, entry)?;
                 }
                 is_reported = true;
             }
@@ -401,6 +384,25 @@ impl List<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the files that differ from their entries, and those that cannot be examined outside of
+    /// the pathspecs. Without `--deleted` and `--modified`, no file is examined.
+    fn examined(&self, asked: &Pathspecs) -> Result<(Changed, Unreadable), Failure> {
+        let request = self.request;
+        if !request.deleted && !request.modified {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let interrupt = self.run.interrupt.flag();
+        let changed = files::changed(self.repo, self.root, &self.index, asked, request.modified, interrupt)?;
+        // With a single pathspec, Git checks first whether it selects the entry.
+        let beside = if self.specs.is_single() {
+            Vec::new()
+        } else {
+            files::unreadable_unselected(self.root, &self.index, self.range(), asked)
+        };
+        self.run.interrupt.check()?;
+        Ok((changed, beside))
     }
 
     /// Lists the stages of resolved conflicts.
@@ -432,6 +434,20 @@ impl List<'_> {
     /// Returns the pathspecs that matched nothing. A duplicate counts as matched with the other.
     fn unmatched(&self) -> Vec<BString> {
         self.specs.unseen(&self.seen).map(BStr::to_owned).collect()
+    }
+}
+
+/// The positions of entries whose files differ.
+type Changed = Vec<(usize, State)>;
+/// The positions of entries whose files cannot be examined.
+type Unreadable = Vec<(usize, io::Error)>;
+
+/// Returns the mark of `-t` for a cached entry.
+fn tag_of(entry: &Entry) -> &'static str {
+    match entry.stage {
+        Stage::Normal if entry.flags.contains(Flags::SKIP_WORKTREE) => "S ",
+        Stage::Normal => "H ",
+        _ => "M ",
     }
 }
 
