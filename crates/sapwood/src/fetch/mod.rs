@@ -1,4 +1,4 @@
-//! Fetch: objects and refs from one remote.
+//! Fetch: objects and refs from one remote, or from [`several`].
 //!
 //! Order: the plan reads the remote and the options, and contacts nobody. The run fetches the
 //! bundles of `fetch.bundleURI`; lists the remote's refs and maps them; receives the missing
@@ -26,6 +26,7 @@
 mod partial;
 mod prepare;
 mod restrict;
+pub mod several;
 mod unsupported;
 mod upstream;
 
@@ -145,6 +146,8 @@ pub struct Plan<'r> {
     request: Request,
     prepared: Prepared,
     notices: Vec<Notice>,
+    /// The bundles of `fetch.bundleURI` are here.
+    has_bundles: bool,
 }
 
 /// Reads the remote and the options. Changes nothing, and contacts nobody.
@@ -168,7 +171,7 @@ pub fn plan(repository: &Repository, mut request: Request) -> Result<Plan<'_>, P
         return Err(PlanError::Unsupported(what.name()));
     }
     let prepared = prepare(context, remote(context, name.as_bstr())?, &request)?;
-    Ok(Plan { repository, request, prepared, notices: notices.into_vec() })
+    Ok(Plan { repository, request, prepared, notices: notices.into_vec(), has_bundles: false })
 }
 
 impl Request {
@@ -185,10 +188,10 @@ impl Plan<'_> {
     /// Reports the notices, and fetches. Ends with an error if no ref could be changed for a reason
     /// that concerns them all. [`Fetched::has_failures`] tells of single ones.
     pub fn run(self, events: &impl Events) -> Result<Report, RunError> {
-        let Plan { repository, request, prepared, notices } = self;
+        let Plan { repository, request, prepared, notices, has_bundles } = self;
         notices.into_iter().for_each(|notice| events.notice(notice));
         let context = repository.context(events);
-        let mut has_changed = fetch_bundles(context, &request.connect)?;
+        let mut has_changed = !has_bundles && fetch_bundles(context, &request.connect)?;
         let remote = &prepared.remote.name;
         has_changed |=
             become_partial(context, remote, request.filter.as_ref().filter(|_| !request.no_filter))?;

@@ -33,10 +33,7 @@ impl Prepared {
 /// Reads the remote of this name or URL. Reports, or refuses, a password in its URL
 /// (`transfer.credentialsInUrl`).
 pub fn remote(context: Context<'_>, name: &BStr) -> Result<Remote, Error> {
-    let remote = Remote::load(context.repo, name).map_err(|error| match error {
-        remote::Error::Repo(error) => error.into(),
-        remote::Error::Refspec(error) => Error::failed(error.to_string()),
-    })?;
+    let remote = load(context.repo, name)?;
     let client = Client::of(context.repo);
     for url in &remote.urls {
         let warning = client.check_password(&client.url(url.as_bstr()));
@@ -44,6 +41,14 @@ pub fn remote(context: Context<'_>, name: &BStr) -> Result<Remote, Error> {
         warning.into_iter().for_each(|text| context.events.notice(Notice::Fetch(text)));
     }
     Ok(remote)
+}
+
+/// Reads the remote of this name or URL.
+pub(super) fn load(repo: &repo::Repository, name: &BStr) -> Result<Remote, Error> {
+    Remote::load(repo, name).map_err(|error| match error {
+        remote::Error::Repo(error) => error.into(),
+        remote::Error::Refspec(error) => Error::failed(error.to_string()),
+    })
 }
 
 /// Combines the request with the settings of the remote. Changes nothing.

@@ -2,7 +2,7 @@
 
 use sapwood::{
     Error, PlanError, Silent,
-    fetch::{self, FetchHeadPolicy, Limits, Request, Tags},
+    fetch::{self, FetchHeadPolicy, Limits, Request, Tags, several},
 };
 use testkit::{Repo, Sandbox};
 
@@ -179,4 +179,52 @@ fn notices_come_with_the_run() {
     plan.run(&heard).expect("a fetch");
     let ignored = "ignoring --negotiation-restrict=refs/none/* because it does not match any refs";
     assert_eq!(heard.0.into_inner().first().map(String::as_str), Some(ignored));
+}
+
+/// Each remote, without those that are to be skipped. One that fails does not affect the others.
+#[test]
+fn fetches_from_several_remotes() {
+    let scene = Scene::new();
+    let other = scene.sandbox.init("other");
+    other.write("b", "1\n");
+    other.commit("other");
+    for name in ["theirs", "ours"] {
+        let repo = scene.repo(name);
+        repo.git(&["remote", "add", "other", "../other"]);
+        repo.git(&["remote", "add", "skipped", "../other"]);
+        repo.git(&["config", "remote.skipped.skipFetchAll", "true"]);
+        repo.git(&["config", "remotes.both", "origin other"]);
+        repo.git(&["config", "fetch.writeCommitGraph", "false"]);
+    }
+    scene.repo("theirs").git(&["fetch", "-q", "--all"]);
+    let repository = open(&scene.repo("ours"));
+    let fetched = |remotes: &[&str]| {
+        let each = Request { action: "fetch -q --all".into(), quiet: true, ..Request::default() };
+        several::plan(&repository, several::Request { remotes: list(remotes), each })
+    };
+    let plan = fetched(&[]).expect("a plan");
+    assert_eq!(plan.to_string(), "fetch origin\nfetch other\n");
+    let report = plan.run(&Silent).expect("a fetch");
+    let names: Vec<String> = report.remotes.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(names, ["origin", "other"]);
+    let look = |name: &str| {
+        let repo = scene.repo(name);
+        let heads = std::fs::read_to_string(repo.path.join(".git/FETCH_HEAD")).expect("it is there");
+        repo.git(&["for-each-ref"]).stdout.to_string() + &heads
+    };
+    assert_eq!(look("theirs"), look("ours"));
+    scene.repo("source").git(&["branch", "late"]);
+    scene.repo("ours").git(&["config", "remote.other.url", "../nowhere"]);
+    let repository = open(&scene.repo("ours"));
+    let request = several::Request { remotes: list(&["other", "both"]), each: Request::default() };
+    let report = several::plan(&repository, request).expect("a plan").run(&Silent).expect("a fetch");
+    let done: Vec<(String, bool)> =
+        report.remotes.iter().map(|(name, done)| (name.to_string(), done.is_ok())).collect();
+    assert_eq!(done, [("other".to_owned(), false), ("origin".to_owned(), true)]);
+    scene.repo("ours").git(&["rev-parse", "--verify", "origin/late"]);
+    let unknown = fetched(&["none"]).err().expect("it is refused").to_string();
+    assert_eq!(unknown, "no such remote or remote group: none");
+    let atomic =
+        several::Request { each: Request { atomic: true, ..Request::default() }, remotes: Vec::new() };
+    assert!(matches!(several::plan(&repository, atomic), Err(PlanError::Failed(_))));
 }

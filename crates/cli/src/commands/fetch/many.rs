@@ -13,6 +13,7 @@ use bstr::{BStr, BString};
 use engine::fetch::fetch_head::FetchHead;
 
 use repo::keys;
+use sapwood::fetch::several;
 
 use super::{context::FetchContext, options::Recurse, remote_selection::Words, report};
 use crate::{
@@ -20,7 +21,8 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        text::os_error,
+        interrupt::Interrupt,
+        text::{os_error, os_str},
     },
 };
 
@@ -34,11 +36,10 @@ impl FetchContext<'_> {
             return self.one(only, &Words { may_prune_tags: true, ..Words::default() });
         }
         if request.filter.is_some() {
-            let text = "--filter can only be used with the remote configured in extensions.partialclone";
-            return Err(Failure::fatal(text));
+            return Err(Failure::fatal(several::FILTERS_ONE));
         }
         if request.atomic {
-            return Err(Failure::fatal("--atomic can only be used when fetching from one remote"));
+            return Err(Failure::fatal(several::ATOMIC_FROM_ONE));
         }
         if !request.append && !request.leaves_fetch_head && !request.dry_run {
             let shared = settings::shared(self.repo)?;
@@ -117,18 +118,18 @@ impl FetchContext<'_> {
     fn command(&self, remote: &BStr, end: &[&str]) -> Result<Command, Failure> {
         let program = std::env::current_exe().map_err(|error| not_started(&error))?;
         let mut command = Command::new(program);
-        sys::interrupt::install();
+        Interrupt::install_now();
         command.arg0(self.run.program.name()).env_clear().envs(&self.run.env).current_dir(&self.run.cwd);
         for setting in &self.run.config {
-            command.arg("-c").arg(sys::os_str(setting));
+            command.arg("-c").arg(os_str(setting));
         }
         // This process has already fetched the bundles.
         command.args(["-c", "fetch.bundleURI="]);
         command.args(["fetch", "--append", "--no-auto-gc", "--no-write-commit-graph"]);
         for option in &self.request.server_options {
-            command.arg(sys::os_str(&text!("--server-option=", option)));
+            command.arg(os_str(&text!("--server-option=", option)));
         }
-        command.args(self.passed_on()).args(end).arg(sys::os_str(remote)).stdin(Stdio::null());
+        command.args(self.passed_on()).args(end).arg(os_str(remote)).stdin(Stdio::null());
         Ok(command)
     }
 

@@ -2,9 +2,10 @@
 
 use std::io::Read as _;
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
-use repo::{Repository, keys};
+use repo::keys;
+use sapwood::fetch::several::{all_remotes, remotes_of, without_repeats};
 
 use super::context::FetchContext;
 use crate::term::{console::text, failure::Failure};
@@ -99,40 +100,4 @@ fn many(context: &FetchContext<'_>, remotes: Vec<BString>) -> Result<RemoteSelec
         return Err(Failure::fatal("--stdin can only be used when fetching from one remote"));
     }
     Ok(RemoteSelection::Many(remotes))
-}
-
-/// Returns all remotes except those with `skipFetchAll` or `skipDefaultUpdate`.
-fn all_remotes(repo: &Repository) -> Result<Vec<BString>, Failure> {
-    let mut remotes = Vec::new();
-    for name in repo.remotes() {
-        let mut is_skipped = false;
-        for key in [keys::remote::SKIP_FETCH_ALL, keys::remote::SKIP_DEFAULT_UPDATE] {
-            is_skipped |= repo.config(&key.of(&name))?;
-        }
-        let urls = repo.config_all(&keys::remote::URL.of(&name));
-        if !is_skipped && !urls.is_empty() {
-            remotes.push(name);
-        }
-    }
-    Ok(remotes)
-}
-
-/// Returns the members of a group, or the one remote of this name. Empty if neither exists.
-fn remotes_of(repo: &Repository, name: &BStr) -> Result<Vec<BString>, Failure> {
-    let group = repo.config_all(&keys::remotes::GROUP.of(name));
-    if !group.is_empty() {
-        let members = group.iter().flat_map(|value| value.fields()).map(BString::from);
-        return Ok(without_repeats(members.collect()));
-    }
-    let is_configured = Remote::load(repo, name).map_err(super::report::of_remote)?.is_configured;
-    Ok(if is_configured { vec![name.to_owned()] } else { Vec::new() })
-}
-
-fn without_repeats(names: Vec<BString>) -> Vec<BString> {
-    names.into_iter().fold(Vec::new(), |mut kept, name| {
-        if !kept.contains(&name) {
-            kept.push(name);
-        }
-        kept
-    })
 }
