@@ -23,6 +23,8 @@ use term::{
     interrupt::{self, Interrupt},
 };
 
+use crate::term::text::os_error;
+
 // The program defines the C function `main` itself and skips the set-up of Rust's library. The test
 // harness has a `main` of its own, and nothing calls `start` there.
 #[cfg(not(test))]
@@ -58,7 +60,7 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
 /// cause of any other failure.
 fn readable(result: Result<u8, Failure>) -> Result<u8, Failure> {
     let Some((path, error)) = sys::unreported_unreadable_map() else { return result };
-    let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
+    let message = format!("unable to read '{}': {}", path.display(), os_error(&error));
     match result {
         Ok(_) => {}
         Err(failure @ (Failure::Signal(_) | Failure::Usage(_))) => return Err(failure),

@@ -9,15 +9,15 @@ use std::process::Stdio;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{self, Pair, Status, renames, stat::Change};
-use format::ObjectId;
 use repo::{Repository, keys};
+use sapwood::ObjectId;
 
 use crate::{
     session::{Session, index::load_index, output, real_git},
     term::{
         console::{self, text},
         failure::Failure,
-        text::os_error,
+        text::{os_error, quote},
     },
 };
 
@@ -87,7 +87,7 @@ fn native(
             (Status::Renamed | Status::Copied, Some(source)) => {
                 moved(source.as_bstr(), pair.path.as_bstr(), settings.quote_path)
             }
-            _ => format::quote(pair.path.as_bstr(), settings.quote_path),
+            _ => quote(pair.path.as_bstr(), settings.quote_path),
         };
         match comment(pair).filter(|_| form == Form::Compact) {
             Some(comment) => text!(name, " (", comment, ")"),
@@ -272,7 +272,7 @@ pub(crate) fn totals(files: usize, added: usize, removed: usize) -> String {
 
 /// Returns the summary line of a path that was added, deleted, renamed or changed its mode.
 pub(crate) fn line(pair: &Pair, quote_path: bool) -> BString {
-    let path = |path: &BString| format::quote(path.as_bstr(), quote_path);
+    let path = |path: &BString| quote(path.as_bstr(), quote_path);
     let mode = |side: Option<diff::Side>| side.map_or(0, |side| side.mode.bits());
     let (old, new) = (mode(pair.old), mode(pair.new));
     let is_changed = old != new;
@@ -299,7 +299,7 @@ pub(crate) fn line(pair: &Pair, quote_path: bool) -> BString {
 
 /// Formats a rename; the common parts of the two names are printed once.
 fn moved(old: &BStr, new: &BStr, quote_path: bool) -> BString {
-    let quote = |name: &BStr| format::quote(name, quote_path);
+    let quote = |name: &BStr| quote(name, quote_path);
     if quote(old) != old || quote(new) != new {
         return text!(quote(old), " => ", quote(new));
     }

@@ -7,7 +7,7 @@ use bstr::{BString, ByteSlice as _};
 
 use crate::{
     session::{input::Input, invocation::Invocation},
-    term::{console::Listing, failure::Failure},
+    term::{console::Listing, failure::Failure, text::unquote},
 };
 
 /// The names that were not read yet.
@@ -53,7 +53,7 @@ impl Names {
         line.truncate(length);
         match line.first() {
             Some(b'"') => {
-                let unquoted = format::unquote(&line).map(|(plain, _)| plain);
+                let unquoted = unquote(&line).map(|(plain, _)| plain);
                 unquoted.map(Some).ok_or_else(|| Failure::fatal("line is badly quoted"))
             }
             _ => Ok(Some(line)),

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     session::{invocation::Invocation, real_git},
-    term::{console, failure::Failure},
+    term::{console, failure::Failure, text::os_str},
 };
 
 /// Runs `command` in the original directory of this run. Returns its exit code.
@@ -46,7 +46,7 @@ pub(crate) fn by_git(run: &Invocation, name: &str, args: &[BString]) -> Result<u
     let Some(mut git) = real_git::command(run) else {
         return Err(Failure::fatal(format!("'{name}' needs a git here, and there is none")));
     };
-    git.args(name.split(' ')).args(args.iter().map(|arg| sys::os_str(arg)));
+    git.args(name.split(' ')).args(args.iter().map(|arg| os_str(arg)));
     console::flush();
     let status = git.status().map_err(|error| Failure::fatal(format!("cannot run git {name}: {error}")))?;
     let signal = || 128 + status.signal().unwrap_or(0);

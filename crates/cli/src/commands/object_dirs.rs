@@ -12,7 +12,10 @@ use super::{
     reason::Reason,
     record::Candidate,
 };
-use crate::{session::invocation::Invocation, term::args::Survey, term::failure::Failure};
+use crate::{
+    session::invocation::Invocation,
+    term::{args::Survey, failure::Failure, text::os_error},
+};
 
 /// Returns a reason for a word that is not a subcommand in `served`, and for options of another
 /// subcommand. Options that all subcommands share may precede the word.
@@ -78,7 +81,7 @@ pub(super) fn object_dir(
     let named = run.path(given)?;
     let real = |path: &Path| by_path::realpath(path).ok();
     let path = by_path::realpath(&named)
-        .map_err(|error| Failure::fatal(format!("Invalid path '{given}': {}", sys::reason(&error))))?;
+        .map_err(|error| Failure::fatal(format!("Invalid path '{given}': {}", os_error(&error))))?;
     if real(&own.path).is_some_and(|own| own == path) {
         return Ok(own);
     }

@@ -4,15 +4,15 @@ use std::{path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::{self, Defaults, Pathspecs};
-use format::index::Index;
 use repo::Repository;
-use sys::UserPath;
+use sapwood::{UserPath, index::Index};
 
 use crate::{
     session::{index, invocation::Invocation, settings::Settings},
     term::{
         console::{self, text},
         failure::Failure,
+        text::os_str,
     },
 };
 
@@ -97,7 +97,7 @@ pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure>
             None => (word, repo.prefix()),
         },
     };
-    let dir = root.join(sys::os_str(prefix));
+    let dir = root.join(os_str(prefix));
     let path = if prefix.is_empty() {
         UserPath::new(word).resolve(root)
     } else {

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::Pathspecs;
 use repo::Repository;
-use sys::UserPath;
+use sapwood::UserPath;
 
 use crate::{
     commands::paths,
@@ -14,7 +14,7 @@ use crate::{
         input::{self, Input},
         invocation::Invocation,
     },
-    term::{console::text, failure::Failure},
+    term::{console::text, failure::Failure, text::unquote},
 };
 
 /// The two options as given.
@@ -108,7 +108,7 @@ fn element(line: &[u8], nul: bool) -> Result<BString, Failure> {
     let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
     match line.first() {
         // Bytes after the closing quote are ignored.
-        Some(b'"') => match format::unquote(line) {
+        Some(b'"') => match unquote(line) {
             Some((plain, _)) => Ok(plain),
             None => Err(Failure::Fatal(text!("line is badly quoted: ", line))),
         },

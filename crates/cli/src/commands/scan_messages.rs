@@ -1,8 +1,7 @@
 //! Messages about the worktree in addition to the result.
 
 use engine::{pathspec::Pathspecs, status::Worktree};
-use format::index::Index;
-use sapwood::status::messages;
+use sapwood::{index::Index, status::messages};
 
 use crate::term::notice::Printer;
 

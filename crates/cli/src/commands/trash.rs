@@ -3,7 +3,11 @@
 use bstr::BString;
 use std::path::Path;
 
-use crate::{commands::record::Command, session::invocation::Invocation, term::failure::Failure};
+use crate::{
+    commands::record::Command,
+    session::invocation::Invocation,
+    term::{failure::Failure, text::os_str},
+};
 
 /// The record of the command that sapwood starts to empty the trash. It prints nothing.
 pub(super) const COMMAND: Command = Command { name: sapwood::trash::EMPTY, run, ..Command::BASE };
@@ -18,7 +22,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [common] = args else {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
-    let emptied = engine::trash::empty(Path::new(sys::os_str(common)), workers(), run.interrupt.flag());
+    let emptied = engine::trash::empty(Path::new(os_str(common)), workers(), run.interrupt.flag());
     Ok(u8::from(emptied.is_err()))
 }
 

@@ -24,6 +24,7 @@ use crate::{
         args::{Grammar, Opt, Set, Table},
         console,
         failure::Failure,
+        interrupt::Interrupt,
         text::os_error,
     },
 };
@@ -121,7 +122,7 @@ fn show(run: &Invocation, page: &Page) -> Result<u8, Failure> {
 fn opened(run: &Invocation, page: &Page) -> bool {
     let mut man = Process::new("man");
     man.args(["-l", "-"]).env_clear().envs(&run.env).stdin(Stdio::piped());
-    sys::interrupt::install();
+    Interrupt::install_now();
     let Ok(mut man) = man.spawn() else { return false };
     if let Some(mut input) = man.stdin.take() {
         // If `man` stops reading, its exit status reports the failure.

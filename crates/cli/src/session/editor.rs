@@ -12,6 +12,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        text::{os_error, os_str},
     },
 };
 
@@ -48,7 +49,7 @@ pub(crate) fn edit(
         console::eprint_raw(format!("hint: Waiting for your editor to close the file...{end}").as_bytes());
     }
     let file = sys::by_path::realpath(file).map_err(|error| {
-        Failure::fatal(format!("Invalid path '{}': {}", file.display(), sys::reason(&error)))
+        Failure::fatal(format!("Invalid path '{}': {}", file.display(), os_error(&error)))
     })?;
     console::flush();
     // While the editor runs, keyboard signals are meant for it.
@@ -58,7 +59,7 @@ pub(crate) fn edit(
             .current_dir(repo.child_dir())
             .env_clear()
             .envs(repo.child_env())
-            .envs(variables.iter().map(|(name, value)| (name, sys::os_str(value))))
+            .envs(variables.iter().map(|(name, value)| (name, os_str(value))))
             .arg(&file)
             .status()
     });

@@ -27,6 +27,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        interrupt::Interrupt,
         notice::{self, Printer},
         progress::{self, Progress, Watch},
     },
@@ -221,7 +222,7 @@ impl Steps for Files {
 
 /// Returns the context of a step that prints notices at once.
 pub(crate) fn printing<'a>(repo: &'a repo::Repository, settings: &'a Settings) -> Context<'a> {
-    Context { repo, settings, events: &Printer, interrupt: sys::interrupt::flag(), hands_over: false }
+    Context { repo, settings, events: &Printer, interrupt: Interrupt::default().flag(), hands_over: false }
 }
 
 impl<'a> Session<'a> {
@@ -236,6 +237,6 @@ impl<'a> Session<'a> {
     pub(crate) fn context(self, events: &'a dyn Events) -> Context<'a> {
         let Session { invocation, repository: repo, settings } = self;
         let hands_over = invocation.program == Program::Git;
-        Context { repo, settings, events, interrupt: sys::interrupt::flag(), hands_over }
+        Context { repo, settings, events, interrupt: Interrupt::default().flag(), hands_over }
     }
 }

@@ -3,10 +3,9 @@
 use std::{io, process::ExitStatus};
 
 use bstr::BStr;
-use format::ObjectId;
 use repo::Repository;
-use sapwood::hooks;
 pub(crate) use sapwood::hooks::{Changed, CommitHooks, in_a_shell, started};
+use sapwood::{ObjectId, hooks};
 
 use crate::{
     session::{events::printing, settings::Settings},

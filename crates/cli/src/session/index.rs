@@ -1,10 +1,12 @@
 //! Loading the index, and changing it. See [`sapwood::index`] and [`sapwood::transaction`].
 
 use bstr::BString;
-use format::index::Index;
 use repo::Repository;
-use sapwood::index;
 pub(crate) use sapwood::transaction::{Collapse, Done, IncompleteSteps, IndexTransaction, Recorded, Start};
+use sapwood::{
+    Dir,
+    index::{self, Index},
+};
 
 use crate::{
     session::{
@@ -22,7 +24,7 @@ use crate::{
 pub(crate) fn read_index(
     repo: &Repository,
     settings: &Settings,
-    worktree: &sys::Dir,
+    worktree: &Dir,
     hint: ExpansionHint,
     when: Expansion,
 ) -> Result<Read, Failure> {
@@ -38,7 +40,7 @@ pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index
 pub(crate) fn load_compact(
     repo: &Repository,
     settings: &Settings,
-    worktree: &sys::Dir,
+    worktree: &Dir,
     hint: ExpansionHint,
 ) -> Result<Index, Failure> {
     Ok(index::load_compact(printing(repo, settings), worktree, hint)?)

@@ -12,6 +12,7 @@ use std::{
 };
 
 use bstr::ByteSlice as _;
+use sapwood::FileType;
 
 use crate::{
     session::invocation::Invocation,
@@ -31,7 +32,7 @@ pub(crate) fn was_consumed() -> bool {
 /// file again, but not a pipe.
 pub(crate) fn note_read(path: &Path) {
     let stat = sys::by_path::stat_followed(path).ok().flatten();
-    if stat.is_some_and(|stat| stat.file_type != sys::FileType::File) {
+    if stat.is_some_and(|stat| stat.file_type != FileType::File) {
         CONSUMED.store(true, Ordering::Relaxed);
     }
 }

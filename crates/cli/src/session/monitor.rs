@@ -1,14 +1,13 @@
 //! The file system monitor of a run. See [`sapwood::monitor`].
 
 use engine::monitor::Response;
-use format::index::Index;
 use repo::Repository;
 pub(crate) use sapwood::monitor::{Monitor, WriteIndex, configured, is_running, printed, query_workspace};
-use sapwood::{Context, monitor};
+use sapwood::{Context, index::Index, monitor};
 
 use crate::{
     session::{events::Terminal, invocation::Invocation, settings::Settings},
-    term::{failure::Failure, notice::Printer},
+    term::{failure::Failure, interrupt::Interrupt, notice::Printer},
 };
 
 /// See [`monitor::refresh`].
@@ -29,7 +28,7 @@ pub(crate) fn refresh_submodule(
     index: &mut Index,
 ) -> Result<WriteIndex, Failure> {
     let events = Terminal::new(run);
-    let interrupt = sys::interrupt::flag();
+    let interrupt = Interrupt::default().flag();
     let top = Context { repo: top.0, settings: top.1, events: &events, interrupt, hands_over: false };
     Ok(monitor::refresh_submodule(top, Context { repo, settings, ..top }, index)?)
 }

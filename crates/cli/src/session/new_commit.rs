@@ -2,7 +2,7 @@
 
 use bstr::BString;
 use engine::add::WriteTreeError;
-use format::ObjectId;
+use sapwood::ObjectId;
 pub(crate) use sapwood::new_commit::{NewCommit, record};
 
 use crate::term::console::{self, text};

@@ -13,7 +13,10 @@ use engine::clone::Tracer;
 use repo::wire::Packet;
 use sys::File;
 
-use crate::session::{invocation::Invocation, trace};
+use crate::{
+    session::{invocation::Invocation, trace},
+    term::text::os_str,
+};
 
 /// The column where messages begin, after the time and the source position.
 const COLUMN: usize = 40;
@@ -62,7 +65,7 @@ fn target(run: &Invocation, variable: &str) -> Option<Mutex<File>> {
             return Some(Mutex::new(std::fs::File::from(stderr).into()));
         }
         [digit @ b'3'..=b'9'] => format!("/proc/self/fd/{}", char::from(*digit)).into(),
-        [b'/', ..] => Path::new(sys::os_str(value)).to_owned(),
+        [b'/', ..] => Path::new(os_str(value)).to_owned(),
         _ => return None,
     };
     sys::by_path::append(&path, true, 0o666).ok().map(Mutex::new)

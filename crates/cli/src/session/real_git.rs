@@ -7,6 +7,7 @@ use bstr::BStr;
 use crate::{
     git::{Find, RealGit},
     session::invocation::Invocation,
+    term::interrupt::Interrupt,
 };
 
 /// Returns a command that runs the real Git with the environment and settings of this run; `None`
@@ -14,7 +15,7 @@ use crate::{
 pub(crate) fn command(run: &Invocation) -> Option<Command> {
     let mut command = find(run)?.command(&run.env);
     // The caller starts it.
-    sys::interrupt::install();
+    Interrupt::install_now();
     command.current_dir(&run.cwd);
     let before = run.variable("GIT_CONFIG_PARAMETERS").map(BStr::new);
     if let Some(parameters) = repo::config_parameters(before, &run.config) {

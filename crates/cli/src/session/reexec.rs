@@ -9,7 +9,7 @@ use bstr::BStr;
 
 use crate::{
     session::{invocation::Invocation, real_git, tasks},
-    term::{console, failure::Failure, text::os_error},
+    term::{console, failure::Failure, interrupt::Interrupt, text::os_error},
 };
 
 /// Returns a command that runs this program in the submodule with the worktree `dir`, as Git does.
@@ -39,7 +39,7 @@ pub(crate) fn as_sapwood(run: &Invocation) -> Command {
 /// Runs a command on the streams of this process and waits for it. Returns its exit code.
 pub(crate) fn run(run: &Invocation, mut command: Command) -> Result<u8, Failure> {
     console::flush();
-    sys::interrupt::install();
+    Interrupt::install_now();
     let child = command.spawn().map_err(|error| {
         Failure::fatal(format!("cannot run {}: {}", command.get_program().display(), os_error(&error)))
     })?;

@@ -1,8 +1,8 @@
 //! Revision names on the command line.
 
 use bstr::BStr;
-use format::ObjectId;
 use repo::{Repository, keys};
+use sapwood::ObjectId;
 
 use crate::{
     session::settings::Settings,

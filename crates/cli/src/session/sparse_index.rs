@@ -2,10 +2,9 @@
 
 use bstr::BStr;
 use engine::sparse::{Patterns, Purpose};
-use format::index::Index;
 use repo::Repository;
-use sapwood::sparse_index;
 pub(crate) use sapwood::sparse_index::{Expansion, ExpansionHint, Read, is_collapsed};
+use sapwood::{Dir, index::Index, sparse_index};
 
 use crate::{
     session::{events::printing, settings::Settings},
@@ -22,7 +21,7 @@ pub(crate) fn read(
     repo: &Repository,
     settings: &Settings,
     index: Index,
-    worktree: Option<&sys::Dir>,
+    worktree: Option<&Dir>,
     hint: ExpansionHint,
     when: Expansion,
 ) -> Result<Read, Failure> {

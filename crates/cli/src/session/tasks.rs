@@ -17,7 +17,12 @@ use std::{
 
 use crate::{
     session::{invocation::Invocation, trace},
-    term::{console, failure::Failure, text::os_error},
+    term::{
+        console,
+        failure::Failure,
+        interrupt::Interrupt,
+        text::{os_error, os_str},
+    },
 };
 
 /// The longest delay until a signal is noticed.
@@ -155,7 +160,7 @@ impl<K> Pool<K> {
 fn trace(run: &Invocation, jobs: usize) {
     let path = match run.variable("GIT_TRACE") {
         Some(b"1" | b"2" | b"true") => Path::new("/proc/self/fd/2"),
-        Some(path @ [b'/', ..]) => Path::new(sys::os_str(path)),
+        Some(path @ [b'/', ..]) => Path::new(os_str(path)),
         _ => return,
     };
     let line = format!(
@@ -182,7 +187,7 @@ fn begin<K>(number: usize, task: Task<K>, output: Vec<u8>, events: &Sender<Event
         }
     };
     console::flush();
-    sys::interrupt::install();
+    Interrupt::install_now();
     let started = std::io::pipe().and_then(|(reader, writer)| {
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         Ok((reader, command.spawn()?))

@@ -1,7 +1,10 @@
 //! The layers of the crate: `shim` and `help` import `commands`, `commands` import `session`, then
 //! `git`, then `term`.
 
-use std::path::Path;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use testkit::imports::Imports;
 
@@ -11,6 +14,12 @@ const FLOORS: &[&[&str]] = &[&["help", "shim"], &["commands"], &["session"], &["
 /// The largest import cycle that is tolerated below `commands`, where a command's files share one
 /// module.
 const LARGEST_CIRCLE: usize = 5;
+
+/// The lowest crates, which only `term`, `git` and `shim` may name: commands call the library.
+const LOWEST: [&str; 3] = ["store::", "format::", "sys::"];
+
+/// The number of other files that still name one of [`LOWEST`]. It may only become smaller.
+const NAMING_LOWEST: usize = 95;
 
 fn imports() -> Imports {
     Imports::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
@@ -38,4 +47,50 @@ fn circles_of_files_are_small() {
         .map(ToString::to_string)
         .collect();
     assert!(large.is_empty(), "{}", large.join("\n"));
+}
+
+/// Adds the source files below `dir`.
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() { sources(&path, found) } else { found.push(path) }
+    }
+}
+
+/// Returns true if a line of code names a crate, and not a module or macro that ends so.
+fn names_lowest(text: &str) -> bool {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let is_end = |letter: u8| letter == b':' || letter == b'_' || letter.is_ascii_alphanumeric();
+    code.map(|line| line.replace("use ::", "use ")).any(|line| {
+        LOWEST.iter().any(|name| {
+            let mut at = line.match_indices(name).map(|(at, _)| at);
+            at.any(|at| at == 0 || !is_end(line.as_bytes()[at - 1]))
+        })
+    })
+}
+
+#[test]
+fn fewer_files_name_the_lowest_crates() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    sources(&root, &mut all);
+    all.retain(|path| {
+        let below = path.strip_prefix(&root).expect("it is below");
+        let is_allowed = ["term", "git", "shim"].iter().any(|floor| below.starts_with(floor));
+        !is_allowed && names_lowest(&fs::read_to_string(path).expect("UTF-8"))
+    });
+    all.sort();
+    let list: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
+    let hint = if all.len() > NAMING_LOWEST { "call the library" } else { "lower NAMING_LOWEST" };
+    assert_eq!(all.len(), NAMING_LOWEST, "{hint}:\n{}", list.join("\n"));
+}
+
+#[test]
+fn names_of_crates_are_told_from_others() {
+    assert!(
+        names_lowest("use sys::Dir;")
+            && names_lowest("use ::format::Mode;")
+            && names_lowest("    let a = store::Lock::take(b);")
+    );
+    assert!(!names_lowest("// See sys::Dir.\nlet a = my_store::x(format!(\"\"), self::format::y);"));
 }

@@ -116,7 +116,7 @@ const OWN: &[(&str, &[&str])] = &[
             "engine/src/workspace/newer.rs",
             "engine/src/workspace/orphans.rs",
             "engine/src/workspace/rebase/journal.rs",
-            "engine/src/workspace/record/mod.rs",
+            "engine/src/workspace/record.rs",
             "engine/src/workspace/remove.rs",
             "engine/src/workspace/sealed.rs",
             "engine/src/workspace/union.rs",

@@ -10,10 +10,13 @@ mod options;
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::BString;
-use format::index::Index;
 use repo::attributes::{Attributes, Source};
 use repo::keys;
-use sapwood::add::{self, ChangeKind, ChangedEntry, check::must_not_be_behind_links};
+use sapwood::{
+    Dir,
+    add::{self, ChangeKind, ChangedEntry, check::must_not_be_behind_links},
+    index::Index,
+};
 
 use self::options::{Request, TABLE};
 use crate::{
@@ -89,7 +92,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let plan = request.plan(&repo)?;
     let settings = Settings::read(&repo)?.for_recording();
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let worktree = Dir::open(root).map_err(Failure::cannot_open(root))?;
     let transaction = session.start(Start::Full { dry_run: false })?;
     let pathspecs = paths::parse(run, &repo, &rest)?;
     must_not_be_behind_links(&worktree, &pathspecs)?;

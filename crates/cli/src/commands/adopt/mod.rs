@@ -10,8 +10,8 @@ use engine::{
     checkout::{self, IndexOptions},
     status::adopt::{self, RacyPolicy, Report},
 };
-use format::index::{Flags, Index};
 use repo::Repository;
+use sapwood::index::{Flags, Index};
 
 use crate::{
     commands::record::{Command, Group},
@@ -27,7 +27,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         progress::{self, Progress, Watch},
-        text::relative::relative,
+        text::{quote, relative::relative},
     },
 };
 
@@ -140,9 +140,8 @@ fn print_report(request: &Request, repo: &Repository, settings: &Settings, repor
         return;
     }
     if request.verbose {
-        let name = |path: &BString| {
-            format::quote(relative(path.as_bstr(), repo.prefix()).as_bstr(), settings.quote_path)
-        };
+        let name =
+            |path: &BString| quote(relative(path.as_bstr(), repo.prefix()).as_bstr(), settings.quote_path);
         report.differ.iter().for_each(|path| console::out(text!("differs: ", name(path))));
         report.missing.iter().for_each(|path| console::out(text!("missing: ", name(path))));
     }

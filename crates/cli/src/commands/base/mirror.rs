@@ -27,6 +27,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        text::os_str,
     },
 };
 
@@ -126,9 +127,9 @@ impl mirror::Source for Children<'_> {
         let mut sapwood = reexec::as_sapwood(self.run);
         sapwood.args(["clone", "--bare", "--no-tags", "--single-branch"]);
         settings.iter().for_each(|setting| {
-            sapwood.arg("-c").arg(sys::os_str(setting));
+            sapwood.arg("-c").arg(os_str(setting));
         });
-        sapwood.args(self.voice()).arg("--").arg(sys::os_str(url)).arg(dir);
+        sapwood.args(self.voice()).arg("--").arg(os_str(url)).arg(dir);
         self.ended(sapwood)
     }
 
@@ -136,7 +137,7 @@ impl mirror::Source for Children<'_> {
         let mut sapwood = reexec::as_sapwood(self.run);
         sapwood.env("GIT_DIR", dir).args(["fetch", "--no-tags", "--prune", "--no-write-fetch-head"]);
         sapwood.args(self.voice()).arg("origin");
-        sapwood.args(refspecs.iter().map(|refspec| sys::os_str(refspec)));
+        sapwood.args(refspecs.iter().map(|refspec| os_str(refspec)));
         self.ended(sapwood)
     }
 }

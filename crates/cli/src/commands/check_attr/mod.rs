@@ -8,16 +8,15 @@ use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{pathspec, sparse};
-use format::{
-    Mode, ObjectId,
-    index::{Index, Stage},
-};
 use repo::{
     Repository,
     attributes::{Attributes, Source, Value},
     keys,
 };
-use sys::{FileType, UserPath};
+use sapwood::{
+    FileType, Mode, ObjectId, UserPath,
+    index::{Index, Stage},
+};
 
 use crate::{
     commands::{
@@ -40,6 +39,7 @@ use crate::{
         args::{Grammar, Native::Both, Opt, Set, Stop, Survey, Table},
         console::{self, Listing, text},
         failure::Failure,
+        text::quote,
     },
 };
 
@@ -254,7 +254,7 @@ impl Check<'_> {
         self.attributes.take_messages().iter().for_each(console::eprint_line);
         let is_mode_asked = self.asked.is_some_and(|names| names.iter().any(|name| name == OBJECT_MODE));
         let mode = if is_mode_asked { self.mode(path.as_bstr())? } else { None };
-        let quoted = if self.nul { file.to_owned() } else { format::quote(file, self.quote_path) };
+        let quoted = if self.nul { file.to_owned() } else { quote(file, self.quote_path) };
         let out = self.listing.buffer();
         match self.asked {
             Some(names) => {

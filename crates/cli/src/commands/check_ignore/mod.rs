@@ -10,8 +10,8 @@ use engine::{
     ignore::check::{Checker, Match, Sources},
     pathspec::Pathspecs,
 };
-use format::index::Index;
 use repo::Repository;
+use sapwood::{Dir, FileType, index::Index};
 
 use crate::{
     commands::{
@@ -33,6 +33,7 @@ use crate::{
         args::{Grammar, Native::Both, Opt, Set, Table},
         console::{self, Listing, text},
         failure::Failure,
+        text::quote,
     },
 };
 
@@ -95,7 +96,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(&repo)?.for_lookups();
     refused::check(&repo, &[Reader::Hooks])?;
     request.validate(&rest)?;
-    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let worktree = Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = if request.no_index {
         Index::empty(repo.hash())
     } else {
@@ -158,7 +159,7 @@ struct Check<'a> {
     index: &'a Index,
     /// The positions of submodules in the index.
     submodules: Vec<usize>,
-    worktree: &'a sys::Dir,
+    worktree: &'a Dir,
     /// The last path that was found to be a directory without a symlink on the way, with a slash at
     /// its end. Like Git, trusts it until the next directory is found.
     directory: BString,
@@ -208,14 +209,14 @@ impl Check<'_> {
                 // The parent directories were checked before.
                 let found = self.worktree.stat_below(path[..slash].as_bytes()).ok().flatten();
                 match found.map(|stat| stat.file_type) {
-                    Some(sys::FileType::Symlink) => {
+                    Some(FileType::Symlink) => {
                         return Err(Failure::Fatal(text!(
                             "pathspec '",
                             original,
                             "' is beyond a symbolic link"
                         )));
                     }
-                    Some(sys::FileType::Directory) => self.directory = path[..=slash].into(),
+                    Some(FileType::Directory) => self.directory = path[..=slash].into(),
                     _ => break,
                 }
             }
@@ -270,13 +271,13 @@ fn line(out: &mut Vec<u8>, verbose: bool, found: Option<Match<'_>>, path: &BStr,
     if verbose {
         match found {
             Some(found) => {
-                out.extend_from_slice(&format::quote(found.source, quote_path));
+                out.extend_from_slice(&quote(found.source, quote_path));
                 out.extend_from_slice(&text!(":", found.line.to_string(), ":", pattern(&found), "\t"));
             }
             None => out.extend_from_slice(b"::\t"),
         }
     }
-    out.extend_from_slice(&format::quote(path, quote_path));
+    out.extend_from_slice(&quote(path, quote_path));
     out.push(b'\n');
 }
 

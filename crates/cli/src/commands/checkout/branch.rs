@@ -8,10 +8,9 @@ use engine::{
     diff::Pair,
     switch::names,
 };
-use format::ObjectId;
 use repo::{Repository, keys};
 use sapwood::{
-    Error, PlanError,
+    Dir, Error, ObjectId, PlanError,
     switch::{self, Executed, Head, Report},
     upstream,
     workspace::rebase::Replacement,
@@ -30,6 +29,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::{Failure, refused_with},
+        text::quote,
     },
 };
 
@@ -99,7 +99,7 @@ pub(crate) fn needs_a_merge(
     let settings = Settings::read(repo)?;
     let index = load_index(repo, &settings)?;
     let Some(root) = repo.work_tree().filter(|_| !index.is_unmerged()) else { return Ok(Some(false)) };
-    let root = sys::Dir::open(root).map_err(|error| Failure::fatal(error.to_string()))?;
+    let root = Dir::open(root).map_err(|error| Failure::fatal(error.to_string()))?;
     let head = Head::read(repo)?.commit.map(|commit| repo.tree_of(commit)).transpose()?;
     let original_cwd = run.original_cwd(repo);
     let options = PlanOptions { original_cwd, ..PlanOptions::switch(head, source.tree) };
@@ -139,7 +139,7 @@ impl Switch<'_> {
     ) -> Result<u8, Failure> {
         let request = self.request;
         for Pair { status, path, .. } in &executed.report().changes {
-            let path = format::quote(path.as_ref(), self.settings.quote_path);
+            let path = quote(path.as_ref(), self.settings.quote_path);
             console::out(text!([status.letter()], "\t", path));
         }
         let code = match executed.report().done {

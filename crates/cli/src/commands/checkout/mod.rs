@@ -13,8 +13,8 @@ mod restore;
 mod rules;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::ObjectId;
 use repo::{Guess, Repository, keys};
+use sapwood::{Dir, ObjectId};
 
 use self::options::{CHECKOUT, RESTORE, SWITCH};
 use self::request::{NewBranch, NewBranchKind, Request, Source, Variant, describe_source};
@@ -103,7 +103,7 @@ fn run(
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     // Creating a branch changes no file, but Git enters the worktree first.
     if !run.cwd.starts_with(top) {
-        sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
+        Dir::open(top).map_err(Failure::cannot_open(top))?;
     }
     let settings = Settings::read(&repo)?;
     refused::check(&repo, &[Reader::Checkout, Reader::Submodules, Reader::Refs, Reader::Hooks])?;

@@ -16,10 +16,12 @@ use crate::{
 };
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::checkout::ConflictSide;
-use format::ObjectId;
 use repo::Repository;
-use sapwood::switch::{self, Discard, Rules, Track};
 pub(crate) use sapwood::switch::{NewBranch, NewBranchKind, Source};
+use sapwood::{
+    ObjectId,
+    switch::{self, Discard, Rules, Track},
+};
 
 /// One of the three commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

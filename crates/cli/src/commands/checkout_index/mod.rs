@@ -17,9 +17,12 @@ use engine::{
     files::whole,
     pathspec,
 };
-use format::index::{Flags, Index, Stage};
 use repo::{Repository, convert::Delays, keys};
-use sys::{UserPath, by_path};
+use sapwood::{
+    Dir, FileType, UserPath,
+    index::{Flags, Index, Stage},
+};
+use sys::by_path;
 
 use crate::{
     commands::{
@@ -44,6 +47,7 @@ use crate::{
         console::{self, text},
         failure::{Failure, refused_with},
         notice,
+        text::{quote, unquote},
     },
 };
 
@@ -259,7 +263,7 @@ impl Request {
             for line in lines {
                 let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
                 let path = match line.first() {
-                    Some(b'"') if !self.nul => match format::unquote(line) {
+                    Some(b'"') if !self.nul => match unquote(line) {
                         Some((path, _)) => path,
                         None => {
                             asked.push(RequestedPath::Fatal("line is badly quoted".into()));
@@ -379,7 +383,7 @@ impl Checkout<'_> {
             None
         } else {
             // If the directory cannot be opened, it has to be created.
-            sys::Dir::open(&place).ok()
+            Dir::open(&place).ok()
         };
         let missing = !shown_place.is_empty() && elsewhere.is_none();
         let chosen: Vec<usize> = asked.iter().flat_map(RequestedPath::entries).copied().collect();
@@ -387,7 +391,7 @@ impl Checkout<'_> {
         let elsewhere = match elsewhere {
             None if missing && !chosen.is_empty() && !request.no_create => {
                 self.make_place()?;
-                made = sys::Dir::open(&place).map_err(|error| self.no_directory(shown_place, &error))?;
+                made = Dir::open(&place).map_err(|error| self.no_directory(shown_place, &error))?;
                 Some(made)
             }
             None if missing => return self.report(&transaction.index, asked, &[]),
@@ -470,7 +474,7 @@ impl Checkout<'_> {
         for end in ends {
             let shown = &prefix[..end];
             let path = self.below(shown)?;
-            let is_directory = |stat: &sys::Stat| stat.file_type == sys::FileType::Directory;
+            let is_directory = |stat: &sys::Stat| stat.file_type == FileType::Directory;
             if matches!(by_path::stat_followed(&path), Ok(Some(stat)) if is_directory(&stat)) {
                 continue;
             }
@@ -560,7 +564,7 @@ fn temporary(
         if request.nul {
             console::out_raw(&text!(shown, "\t", path, "\0"))
         } else {
-            console::out(text!(shown, "\t", format::quote(path.as_bstr(), settings.quote_path)))
+            console::out(text!(shown, "\t", quote(path.as_bstr(), settings.quote_path)))
         }
     }
     Ok(code)

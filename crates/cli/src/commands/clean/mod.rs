@@ -6,7 +6,10 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::Pathspecs;
 use repo::{Repository, keys};
-use sapwood::clean::{self, Event, Ignored, Repositories};
+use sapwood::{
+    Dir,
+    clean::{self, Event, Ignored, Repositories},
+};
 
 use crate::{
     commands::{
@@ -34,7 +37,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         progress,
-        text::relative::relative,
+        text::{quote, relative::relative},
     },
 };
 
@@ -116,7 +119,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     request.directories |= !rest.is_empty();
     let settings = Settings::read(&repo)?;
     refused::check(&repo, &[Reader::Columns, Reader::Clean, Reader::Hooks])?;
-    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let worktree = Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = index::load_compact(&repo, &settings, &worktree, ExpansionHint::Print)?;
     let specs = paths::parse_or_here(run, &repo, &rest)?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
@@ -160,7 +163,7 @@ fn report_event(repo: &Repository, settings: &Settings, request: &Request, doome
     // A message about a path below a removed one begins with the removed path.
     let shown = |path: &BStr| {
         let full = text!(relative(doomed, repo.prefix()), path[doomed.len()..]);
-        format::quote(full.as_bstr(), settings.quote_path)
+        quote(full.as_bstr(), settings.quote_path)
     };
     let line = |done: &str, would: &str| console::out(if request.dry_run { would } else { done });
     match event {

@@ -10,7 +10,7 @@ use super::options::Submodules;
 use crate::{
     commands::submodule,
     session::invocation::{Invocation, Program},
-    term::failure::Failure,
+    term::{failure::Failure, text::os_str},
 };
 
 /// Clones the submodules of a clone whose worktree is filled: in this process, or by the real Git
@@ -33,7 +33,7 @@ pub(super) fn submodules(run: &Invocation, prepared: &Prepared, how: &Submodules
     let Some(mut git) = git_in(run, prepared.git_dir(), prepared.work_tree()) else {
         return Err(Failure::fatal("submodules need a git, and there is none"));
     };
-    git.arg(submodule::COMMAND.name).args(args.iter().map(|arg| sys::os_str(arg)));
+    git.arg(submodule::COMMAND.name).args(args.iter().map(|arg| os_str(arg)));
     let status =
         git.status().map_err(|error| Failure::fatal(format!("cannot run git submodule: {error}")))?;
     let signal = || 128 + status.signal().unwrap_or(0);

@@ -36,7 +36,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         progress::{self, Progress, Watch},
-        text::sideband::Sideband,
+        text::{os_str, sideband::Sideband},
     },
 };
 
@@ -274,7 +274,7 @@ fn planned(prepared: &Prepared) -> BString {
     let name = prepared.source().name();
     let (what, path) = match &prepared.source().kind {
         Kind::Repository { git_dir } => ("repository", git_dir.as_path()),
-        Kind::Server => ("repository", Path::new(sys::os_str(&name))),
+        Kind::Server => ("repository", Path::new(os_str(&name))),
         Kind::Bundle { path } => ("bundle", path.as_path()),
     };
     let path = path.as_os_str().as_encoded_bytes();

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::Kind;
-use format::ObjectId;
 use repo::{Repository, StandaloneConfig, keys, wire::Client};
+use sapwood::{FileType, ObjectId};
 use sys::by_path;
 
 use crate::{
@@ -97,10 +97,10 @@ fn files_of_template(dir: &Path) -> Vec<Reason> {
         there.map(|file| Reason::repository(format!("the template has '{file}'"))).collect();
     // Git writes through links, and has its own words for what it cannot write to.
     let kinds = [
-        ("HEAD", sys::FileType::File),
-        ("config", sys::FileType::File),
-        ("objects", sys::FileType::Directory),
-        ("refs", sys::FileType::Directory),
+        ("HEAD", FileType::File),
+        ("config", FileType::File),
+        ("objects", FileType::Directory),
+        ("refs", FileType::Directory),
     ];
     let odd = kinds.into_iter().filter(|(name, kind)| match by_path::stat(&dir.join(name)) {
         Ok(None) => false,

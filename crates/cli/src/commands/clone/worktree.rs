@@ -6,9 +6,9 @@
 use std::time::Instant;
 
 use engine::clone::{Cloned, Worktree};
-use format::ObjectId;
 use repo::keys;
 use sapwood::{
+    ObjectId,
     clone::{self, Checkout},
     transaction,
 };

@@ -20,7 +20,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        text::os_error,
+        text::{os_error, os_str},
     },
 };
 
@@ -122,7 +122,7 @@ pub(super) fn draft(
 
 /// Reads the template; the file name is relative to the worktree's root.
 pub(super) fn template(session: Session<'_>, file: &BString) -> Result<Vec<u8>, Failure> {
-    let path = session.repository.base_dir().join(sys::os_str(file));
+    let path = session.repository.base_dir().join(os_str(file));
     there(sys::by_path::read(&path), "could not read '", file.clone())
 }
 

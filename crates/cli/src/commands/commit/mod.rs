@@ -19,10 +19,9 @@ mod template;
 use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice as _};
-use format::ObjectId;
 use repo::{GivenIdentity, Person, Who, keys};
 use sapwood::{
-    TreeError,
+    Dir, ObjectId, TreeError,
     commit::{
         self, AuthorSource, Selection, Whence, author,
         conclude::Conclusion,
@@ -31,7 +30,6 @@ use sapwood::{
     },
     maintenance::MaintenanceOutput,
 };
-use sys::Dir;
 
 use crate::{
     commands::{
@@ -53,7 +51,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        text::os_error,
+        text::{os_error, os_str},
     },
 };
 
@@ -374,7 +372,7 @@ impl<'a> Run<'a> {
         git.envs(repo.child_env()).current_dir(repo.child_dir());
         git.args(["interpret-trailers", "--in-place", "--no-divider"]).arg(file);
         for trailer in trailers {
-            git.arg(sys::os_str(&[b"--trailer=", &trailer[..]].concat()));
+            git.arg(os_str(&[b"--trailer=", &trailer[..]].concat()));
         }
         console::flush();
         match git.stdin(std::process::Stdio::null()).status() {

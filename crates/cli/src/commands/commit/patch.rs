@@ -4,7 +4,7 @@ use std::{path::Path, process::Stdio};
 
 use bstr::{BString, ByteSlice as _};
 
-use sapwood::commit::cleanup;
+use sapwood::{ObjectId, commit::cleanup};
 
 use repo::keys;
 
@@ -46,7 +46,7 @@ impl Patch<'_> {
         let is_commented = self.is_template || repo.config(&keys::status::DISPLAY_COMMENT_PREFIX)?;
         let line =
             |words: &str| if is_commented { text!(sign, " ", words, "\n") } else { text!(words, "\n") };
-        let tree = self.run.parent_tree()?.unwrap_or(format::ObjectId::empty_tree(repo.hash())).to_string();
+        let tree = self.run.parent_tree()?.unwrap_or(ObjectId::empty_tree(repo.hash())).to_string();
         let mut staged = vec!["--cached", &tree];
         if verbose > 1 && found.is_committable {
             if self.is_template {

@@ -2,11 +2,13 @@
 //! the message.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::ObjectId;
 use repo::{CommitText, Repository, keys};
-use sapwood::commit::{
-    Whence,
-    cleanup::{Cleanup, cleanup_mode},
+use sapwood::{
+    ObjectId,
+    commit::{
+        Whence,
+        cleanup::{Cleanup, cleanup_mode},
+    },
 };
 
 use super::options::Request;

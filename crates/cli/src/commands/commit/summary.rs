@@ -7,10 +7,9 @@ use engine::{
     diff::{self, Pair, stat::Stat},
     pathspec::Pathspecs,
 };
-use format::ObjectId;
 use repo::{Head, Person, keys, submodule::Ignore};
 
-use sapwood::commit::prepare::Prepared;
+use sapwood::{ObjectId, commit::prepare::Prepared};
 
 use super::{Run, message, template::shown_date};
 use crate::{

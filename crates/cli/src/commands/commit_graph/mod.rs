@@ -32,6 +32,7 @@ use crate::{
         console,
         failure::Failure,
         progress::{Progress, has_terminal},
+        text::os_error,
     },
 };
 
@@ -216,7 +217,7 @@ impl Context<'_> {
             Ok(_) => return Ok(Some(place.sources.single(place.target))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                let (path, reason) = (single_path(&place.dir.shown), sys::reason(&error));
+                let (path, reason) = (single_path(&place.dir.shown), os_error(&error));
                 let message = format!("Could not open commit-graph '{}': {reason}", path.display());
                 return Err(Failure::fatal(message));
             }
@@ -233,7 +234,7 @@ impl Context<'_> {
                 Err(unreadable("Invalid argument".to_owned()))
             }
             Ok(Some(_)) => Ok(Some(place.sources.chain(place.target))),
-            Err(error) => Err(unreadable(sys::reason(&error).to_string())),
+            Err(error) => Err(unreadable(os_error(&error).to_string())),
         }
     }
 }

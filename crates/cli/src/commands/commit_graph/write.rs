@@ -10,8 +10,9 @@ use engine::{
     commit_graph::{self, Chain, FilterOptions, PackError, Plan, Split, Tips},
     worktree::prune::Expire,
 };
-use format::{Kind, ObjectId, commit_graph::bloom};
+use format::{Kind, commit_graph::bloom};
 use repo::{keys, objects::Objects};
+use sapwood::ObjectId;
 use store::{
     Lock,
     commit_graph::{self as files, chain_path, single_path},

@@ -4,8 +4,9 @@
 //! position.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::{ObjectId, loose::Kind};
+use format::loose::Kind;
 use repo::{GivenIdentity, Repository, Who};
+use sapwood::ObjectId;
 use store::objects::ObjectTransaction;
 
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
         },
         console::{self, text},
         failure::Failure,
-        text::os_error,
+        text::{os_error, os_str},
     },
 };
 
@@ -137,7 +138,7 @@ fn file(run: &Invocation, repo: &Repository, name: &BStr) -> Result<Vec<u8>, Fai
             Failure::Fatal(text!("git commit-tree: failed to read '-': ", os_error(&error)))
         });
     }
-    let file = sys::by_path::open(&repo.base_dir().join(sys::os_str(name))).map_err(|error| {
+    let file = sys::by_path::open(&repo.base_dir().join(os_str(name))).map_err(|error| {
         Failure::Fatal(text!("could not open '", name, "' for reading: ", os_error(&error)))
     })?;
     let mut content = Vec::new();

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{ConfigValues, Configured, Env, OneSource, Origin, Scope};
-use sys::{UserPath, by_path};
+use sapwood::UserPath;
+use sys::by_path;
 
 use super::options::Request;
 use crate::{

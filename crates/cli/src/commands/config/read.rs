@@ -15,7 +15,7 @@ use super::{
 use crate::term::{
     console::{self, text},
     failure::Failure,
-    text::color,
+    text::{color, quote},
 };
 
 /// Git's exit code for a pattern that is not a regular expression.
@@ -317,7 +317,7 @@ fn line(context: &Context<'_>, job: &Job, given: &Given<'_>, separator: char) ->
         if display.nul {
             out.extend_from_slice(name)
         } else {
-            out.extend_from_slice(&format::quote(name, true))
+            out.extend_from_slice(&quote(name, true))
         }
         out.push(column_end);
     }

@@ -16,6 +16,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        text::os_error,
     },
 };
 
@@ -110,7 +111,7 @@ impl From<store::Error> for Stop {
     fn from(error: store::Error) -> Stop {
         match error {
             store::Error::Locked { .. } => Stop::Lock("File exists".to_owned()),
-            store::Error::CannotLock { source, .. } => Stop::Lock(sys::reason(&source).to_string()),
+            store::Error::CannotLock { source, .. } => Stop::Lock(os_error(&source).to_string()),
             store::Error::NotAFile { .. } => Stop::Device(error.to_string()),
             _ => Stop::Io,
         }

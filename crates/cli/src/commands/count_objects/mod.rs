@@ -12,8 +12,8 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use format::ObjectId;
 use repo::Repository;
+use sapwood::ObjectId;
 use sys::by_path;
 
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         notice,
-        text::{bytes::readable, os_error},
+        text::{bytes::readable, os_error, quote},
     },
 };
 
@@ -206,7 +206,7 @@ impl Counts {
         }
         for alternate in repo.objects().directories().skip(1) {
             let path = alternate.as_os_str().as_encoded_bytes().as_bstr();
-            console::out(text!("alternate: ", format::quote(path, true)));
+            console::out(text!("alternate: ", quote(path, true)));
         }
     }
 }

@@ -8,7 +8,10 @@ use repo::Repository;
 use sys::by_path;
 
 use super::Counts;
-use crate::term::{console, text::os_error};
+use crate::term::{
+    console,
+    text::{os_error, os_str},
+};
 
 /// The suffixes of a pack and its companion files.
 const SUFFIXES: &[&str] = &[".idx", ".rev", ".pack", ".bitmap", ".keep", ".promisor", ".mtimes"];
@@ -55,7 +58,7 @@ fn stem(name: &OsString) -> &[u8] {
 
 /// Adds a pack. Reports an index that cannot be read, and does not count its pack.
 fn add_pack(counts: &mut Counts, repo: &Repository, dir: &Path, shown: &Path, name: &OsString) {
-    let file = |suffix: &str| dir.join(sys::os_str(&[stem(name), suffix.as_bytes()].concat()));
+    let file = |suffix: &str| dir.join(os_str(&[stem(name), suffix.as_bytes()].concat()));
     let (pack, index) = (file(".pack"), file(".idx"));
     let map = by_path::open(&index).and_then(|file| sys::Map::of(&file));
     let shown = shown.join(name).with_extension("idx");

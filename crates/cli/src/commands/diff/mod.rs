@@ -22,16 +22,11 @@ use engine::{
     sparse::Purpose,
     status::{self, Worktree},
 };
-use format::{
-    ObjectId,
-    index::{Index, Stage},
-};
 use repo::{
     Repository,
     keys::{self, BoolOr},
     objects,
 };
-use sys::Dir;
 
 use crate::{
     commands::{
@@ -61,6 +56,10 @@ use crate::{
 };
 use options::Variant;
 use options::{Kind, Request};
+use sapwood::{
+    Dir, ObjectId,
+    index::{Index, Stage},
+};
 use show::{Dots, Format};
 
 /// The record of `diff-files`.

@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::Pair;
 use format::wildmatch::{Mode, wildmatch};
 use repo::Repository;
-use sys::{Refused, UserPath};
+use sapwood::UserPath;
 
 use super::options::{FirstPath, Presence, Request};
 use crate::{
@@ -53,7 +53,7 @@ fn place_of(
     repo: &Repository,
     request: &Request,
     file: &BStr,
-) -> (BString, Result<PathBuf, Refused>) {
+) -> (BString, Result<PathBuf, sys::Refused>) {
     // Git works at the root of the worktree and names the file from there. `-` is a file, not
     // standard input.
     let is_from_top = file.starts_with(b"/") || file == "-";

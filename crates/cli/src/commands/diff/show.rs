@@ -4,11 +4,11 @@ use std::{collections::HashMap, io::Write as _};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{MAX_SCORE, Pair, Side, Status};
-use format::ObjectId;
 use repo::Repository;
+use sapwood::ObjectId;
 
 use super::options::Kind;
-use crate::term::failure::Failure;
+use crate::term::{failure::Failure, text::quote_into};
 
 /// The format of the lines.
 pub(super) struct Format {
@@ -96,7 +96,7 @@ fn push(out: &mut BString, path: &BStr, format: &Format, end: u8) {
     if format.nul {
         out.extend_from_slice(path)
     } else {
-        format::quote_into(out, path, format.quote_path)
+        quote_into(out, path, format.quote_path)
     }
     out.push(end);
 }

@@ -2,10 +2,10 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::{self, Context, Options, remote::Remote};
-use format::ObjectId;
 use repo::keys;
-use sapwood::fetch::{
-    self as library, AddressFamily, ConnectOptions, FetchHeadPolicy, Limits, Meter, Offered, Tags,
+use sapwood::{
+    ObjectId,
+    fetch::{self as library, AddressFamily, ConnectOptions, FetchHeadPolicy, Limits, Meter, Offered, Tags},
 };
 
 use super::{

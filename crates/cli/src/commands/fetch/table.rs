@@ -8,6 +8,7 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::fetch::{map::Mapping, update::Update};
 use repo::{Repository, keys};
+use sapwood::ObjectId;
 
 use crate::term::{
     console::{self, text},
@@ -115,7 +116,7 @@ impl Table {
 /// Returns the width of the column of summaries: twice the longest abbreviation, and three.
 pub(super) fn summary_width<'a>(
     repo: &Repository,
-    oids: impl Iterator<Item = &'a format::ObjectId>,
+    oids: impl Iterator<Item = &'a ObjectId>,
 ) -> Result<usize, Failure> {
     let mut longest = repo.abbreviation_length()?;
     for oid in oids.filter(|oid| !oid.is_null()) {

@@ -3,14 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString};
-use format::{
-    ObjectId,
-    wildmatch::{Mode, literal_length, wildmatch},
-};
+use format::wildmatch::{Mode, literal_length, wildmatch};
 use repo::{
     ListedRef, Repository,
     objects::{Kind, Reader},
 };
+use sapwood::ObjectId;
 
 use crate::term::failure::Failure;
 

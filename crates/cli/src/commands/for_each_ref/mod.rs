@@ -20,7 +20,6 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use ::format::ObjectId;
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{ListScope, ListedRef, Repository, Soundness, keys, objects::Reader};
 use sys::by_path;
@@ -50,6 +49,7 @@ use crate::{
         failure::Failure,
     },
 };
+use sapwood::ObjectId;
 
 /// The record of `for-each-ref`.
 pub(super) const COMMAND: Command = Command {

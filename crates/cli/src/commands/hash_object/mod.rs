@@ -6,13 +6,13 @@
 use std::io;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::{HashKind, ObjectId, hash::Hasher, index::Index, loose::Kind};
+use format::{hash::Hasher, loose::Kind};
 use repo::{
     Repository,
     convert::{Converter, Worker},
 };
+use sapwood::{FileType, HashKind, ObjectId, index::Index};
 use store::objects::{ObjectTransaction, StreamError};
-use sys::FileType;
 
 use crate::{
     commands::{
@@ -37,7 +37,7 @@ use crate::{
         },
         console::{self, text},
         failure::Failure,
-        text::os_error,
+        text::{os_error, os_str, unquote},
     },
 };
 
@@ -248,13 +248,13 @@ impl Hashing<'_> {
             let text = line[..line.find_byte(0).unwrap_or(line.len())].as_bstr();
             let named = match text.first() {
                 Some(b'"') => {
-                    let unquoted = format::unquote(text).filter(|(_, rest)| rest.is_empty());
+                    let unquoted = unquote(text).filter(|(_, rest)| rest.is_empty());
                     unquoted.ok_or_else(|| Failure::fatal("line is badly quoted"))?.0
                 }
                 _ => text.to_owned(),
             };
             let path = (!self.request.no_filters).then_some(&named);
-            let place = self.repo.base_dir().join(sys::os_str(&named));
+            let place = self.repo.base_dir().join(os_str(&named));
             self.file(&place, named.as_bstr(), path)?;
             if !input.is_at_hand(b'\n') {
                 self.publish()?;

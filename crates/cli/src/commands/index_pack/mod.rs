@@ -13,12 +13,13 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use engine::pack_indexing::{self, Plan, incoming};
-use format::{HashKind, idx_writer::Form};
+use format::idx_writer::Form;
 use repo::{
     fsck::{self, Absent, Checker, Late, Line, Rules},
     keys,
     pack_indexing::{Error, Meter, Options, Source},
 };
+use sapwood::HashKind;
 use store::pack::{Beside, FinishOptions, Target};
 use sys::by_path;
 
@@ -43,7 +44,7 @@ use crate::{
         args::{Grammar, Native::On, Opt, Set, Stop, Survey, Table},
         console::{self, text},
         failure::Failure,
-        text::{bytes::readable, os_error},
+        text::{bytes::readable, os_error, os_str},
     },
 };
 
@@ -419,7 +420,7 @@ fn derived(name: &BString, from: &str, to: &str) -> Result<BString, Failure> {
 }
 
 fn path(name: &BString) -> PathBuf {
-    sys::os_str(name).into()
+    os_str(name).into()
 }
 
 fn cannot_open(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use bstr::BString;
 use engine::pack_indexing::{Mismatch, check_index, check_reverse};
-use format::{HashKind, ObjectId, idx::Idx, idx_writer::Form};
+use format::{idx::Idx, idx_writer::Form};
 use repo::pack_indexing::Indexed;
-use sys::{FileType, by_path};
+use sapwood::{FileType, HashKind, ObjectId};
+use sys::by_path;
 
 use super::{cannot_open, derived, path};
 use crate::term::{

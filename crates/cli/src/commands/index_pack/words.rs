@@ -1,7 +1,7 @@
 //! The words of the command line. Git reads them one by one: none may be abbreviated or negated.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::HashKind;
+use sapwood::HashKind;
 
 use crate::commands::reason::Reason;
 

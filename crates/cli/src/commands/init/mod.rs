@@ -9,7 +9,8 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::init;
 use format::refname::{self, Levels};
 use repo::{StandaloneConfig, keys};
-use sys::{FileType, UserPath, by_path};
+use sapwood::{FileType, UserPath};
+use sys::by_path;
 
 use crate::{
     commands::{

@@ -10,13 +10,16 @@
 
 use std::path::PathBuf;
 
-use ::format::index::{Flags, Index, Stage};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     ignore::check::Checker,
     pathspec::{Pathspecs, Seen},
 };
 use repo::{Repository, keys};
+use sapwood::{
+    Dir,
+    index::{Flags, Index, Stage},
+};
 
 use super::{
     request::Request,
@@ -116,7 +119,7 @@ impl Recursion<'_> {
         submodule.config(&keys::index::SPARSE)?;
         let settings = Settings::read(submodule)?;
         let top = submodule.work_tree().unwrap_or(submodule.git_dir());
-        let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
+        let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
         let mut index =
             index::read_index(submodule, &settings, &root, ExpansionHint::Print, Expansion::AtOnce)?.index;
         if self.request.asks_monitor() && index.fsmonitor.is_some() {

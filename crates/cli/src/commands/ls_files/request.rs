@@ -11,7 +11,8 @@ use engine::{
     untracked::Directories,
 };
 use repo::Repository;
-use sys::{UserPath, by_path};
+use sapwood::UserPath;
+use sys::by_path;
 
 use crate::{
     commands::{reason::Reason, record::LineCheck},

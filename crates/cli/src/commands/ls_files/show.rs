@@ -2,10 +2,6 @@
 
 use std::io::Write as _;
 
-use ::format::{
-    Mode, ObjectId,
-    index::{Entry, Flags, Index, Stage},
-};
 use bstr::{BStr, ByteSlice as _};
 use repo::{
     Repository,
@@ -18,7 +14,15 @@ use super::{
 };
 use crate::{
     session::settings::Settings,
-    term::{console::Listing, failure::Failure, text::relative::relative},
+    term::{
+        console::Listing,
+        failure::Failure,
+        text::{os_str, quote_into, relative::relative},
+    },
+};
+use sapwood::{
+    FileType, Mode, ObjectId,
+    index::{Entry, Flags, Index, Stage},
 };
 
 /// The name of the output in an error.
@@ -191,9 +195,9 @@ impl<'a> Show<'a> {
 
     pub(super) fn of_worktree(&self, path: &BStr) -> &'static str {
         let Some(top) = self.repo.work_tree() else { return "" };
-        let path = top.join(sys::os_str(path));
+        let path = top.join(os_str(path));
         let found = sys::by_path::stat(&path).ok().flatten();
-        if found.is_none_or(|stat| stat.file_type != sys::FileType::File) {
+        if found.is_none_or(|stat| stat.file_type != FileType::File) {
             return "";
         }
         match sys::by_path::read(&path) {
@@ -242,7 +246,7 @@ impl<'a> Show<'a> {
 
 fn push_name(out: &mut Vec<u8>, path: &BStr, prefix: &BStr, nul: bool, quote_path: bool) {
     let mut push = |name: &BStr| {
-        if nul { out.extend_from_slice(name) } else { ::format::quote_into(out, name, quote_path) }
+        if nul { out.extend_from_slice(name) } else { quote_into(out, name, quote_path) }
     };
     match path.strip_prefix(prefix.as_bytes()) {
         Some(below) if !below.is_empty() => push(below.as_bstr()),

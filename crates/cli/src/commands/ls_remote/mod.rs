@@ -7,7 +7,6 @@ mod remote;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
-    ObjectId,
     refname::{self, Levels},
     wildmatch::{Mode, wildmatch},
 };
@@ -15,6 +14,7 @@ use repo::wire::{self, Client, ConnectOptions, RemoteRef, url::Url};
 
 use self::remote::Remote;
 use repo::keys;
+use sapwood::ObjectId;
 
 use crate::{
     commands::{

@@ -4,7 +4,6 @@ use std::{io::Read as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::fetch::refspec::Refspec;
-use format::HashKind;
 use repo::{
     Repository,
     keys::{self, Key},
@@ -13,11 +12,16 @@ use repo::{
         url::{Scheme, Url},
     },
 };
-use sys::{UserPath, by_path};
+use sapwood::{FileType, HashKind, UserPath};
+use sys::by_path;
 
 use crate::{
     session::{invocation::Invocation, settings::config::Config},
-    term::{console::text, failure::Failure, text::os_error},
+    term::{
+        console::text,
+        failure::Failure,
+        text::{os_error, os_str},
+    },
 };
 
 /// A configured remote, or a URL.
@@ -49,7 +53,7 @@ impl Remote {
             && !name.contains(&b'/')
             && ["remotes", "branches"]
                 .iter()
-                .any(|dir| is_file(&repo.common_dir().join(dir).join(sys::os_str(&name))))
+                .any(|dir| is_file(&repo.common_dir().join(dir).join(os_str(&name))))
         {
             return Err(Failure::Unserved("remotes in files of their own"));
         }
@@ -90,7 +94,7 @@ fn check_refspecs(fetch: &[BString], push: &[BString]) -> Result<(), Failure> {
 }
 
 fn is_file(path: &Path) -> bool {
-    matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == sys::FileType::File)
+    matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::File)
 }
 
 /// Returns an error that leaves bundles to Git.

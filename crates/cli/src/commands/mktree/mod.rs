@@ -4,13 +4,13 @@
 //! use each tree at once.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::{Mode, ObjectId, loose::Kind};
+use format::loose::Kind;
 use repo::Repository;
+use sapwood::{Mode, ObjectId};
 
 use crate::{
     commands::{
-        obstacles,
-        obstacles::LOOKING,
+        obstacles::{self, LOOKING},
         record::{Check, Command, Group, Traits},
     },
     session::{input::Input, invocation::Invocation, new_commit, settings::Settings},
@@ -18,6 +18,7 @@ use crate::{
         args::{Grammar, Native::Both, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
+        text::unquote,
     },
 };
 
@@ -150,7 +151,7 @@ fn parse(repo: &Repository, request: &Request, line: &BStr) -> Result<Entry, Fai
     let name = name.strip_prefix(b"\t").ok_or_else(wrong)?.as_bstr();
     let name = match name.first() {
         Some(b'"') if !request.nul => {
-            let unquoted = format::unquote(name).filter(|(_, rest)| rest.is_empty());
+            let unquoted = unquote(name).filter(|(_, rest)| rest.is_empty());
             unquoted.ok_or_else(|| Failure::fatal("invalid quoting"))?.0
         }
         _ => name.to_owned(),

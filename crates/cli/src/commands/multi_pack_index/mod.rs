@@ -29,6 +29,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         progress::{self, Progress},
+        text::os_error,
     },
 };
 
@@ -174,7 +175,7 @@ impl Context<'_> {
         let version = self.version()?;
         self.settings.locks.shared.create_dir_all(&self.pack_dir.path).map_err(|error| {
             let path = self.pack_dir.shown.join("multi-pack-index");
-            let reason = sys::reason(&error);
+            let reason = os_error(&error);
             Failure::fatal(format!("unable to create leading directories of {}: {reason}", path.display()))
         })?;
         let lock = self.lock();

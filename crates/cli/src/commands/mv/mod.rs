@@ -6,7 +6,7 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec;
 use repo::{Repository, keys};
-use sapwood::mv;
+use sapwood::{Dir, FileType, mv};
 
 use crate::{
     commands::{
@@ -100,7 +100,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let settings = Settings::read(&repo)?.for_recording();
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let worktree = Dir::open(root).map_err(Failure::cannot_open(root))?;
     let transaction = session.start(Start::Full { dry_run: false })?;
     let moves = mv::Request {
         force: request.force,
@@ -114,7 +114,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 /// Returns the paths of the command line, relative to the root of the worktree.
-fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<mv::Request, Failure> {
+fn words(repo: &Repository, worktree: &Dir, args: &[BString]) -> Result<mv::Request, Failure> {
     let (last, sources) = args.split_last().expect("there are two words");
     let trimmed: Vec<&BStr> =
         sources.iter().map(|source| source.trim_end_with(|letter| letter == '/').as_bstr()).collect();
@@ -125,7 +125,7 @@ fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<mv:
             let path = path.trim_end_with(|letter| letter == '/');
             if path.is_empty() { worktree.stat_self().ok() } else { worktree.stat(path).ok().flatten() }
         });
-        found.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
+        found.is_some_and(|stat| stat.file_type == FileType::Directory)
     };
     let drops_slash = trimmed.len() == 1 && is_directory(trimmed[0]) && !is_directory(last.as_bstr());
     let destination = if drops_slash {

@@ -5,12 +5,14 @@ use std::path::Path;
 use bstr::{BStr, ByteSlice as _};
 use format::index::IndexSummary;
 use repo::{Repository, keys};
+use sapwood::FileType;
 use sys::by_path;
 
 use super::{Candidate, hooks, submodules};
 use crate::{
     commands::reason::Reason,
     session::monitor::{self, Monitor},
+    term::text::os_str,
 };
 
 /// Detects files that block a command that writes.
@@ -40,7 +42,7 @@ pub(crate) fn files(repo: &Repository) -> Vec<Reason> {
     let branch = repo.head().ok().and_then(|head| head.branch().map(BStr::to_owned));
     if let Some(mut branch) = branch {
         branch.extend_from_slice(b".lock");
-        look(&repo.refs_dir().join(sys::os_str(&branch)), "the branch is locked");
+        look(&repo.refs_dir().join(os_str(&branch)), "the branch is locked");
     }
     found.extend(hooks::present(repo, hooks::UNSERVED));
     found.extend(grafts_and_links(repo));
@@ -57,7 +59,7 @@ fn grafts_and_links(repo: &Repository) -> Vec<Reason> {
     let mut found: Vec<Reason> = grafts(repo).into_iter().collect();
     let is_directory = |path| {
         let stat = by_path::stat_followed(path).ok().flatten();
-        stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
+        stat.is_some_and(|stat| stat.file_type == FileType::Directory)
     };
     if repo.work_tree().is_some_and(|top| !is_directory(top)) {
         found.push(Reason::repository("the work tree is not there"));
@@ -74,7 +76,7 @@ pub(crate) fn some_head_is_a_link(repo: &Repository) -> bool {
     let names = by_path::list(&linked).unwrap_or_default().into_iter().map(|(name, _)| name);
     let dirs = names.map(|name| linked.join(name)).chain([repo.common_dir().to_owned()]);
     dirs.map(|dir| by_path::stat(&dir.join("HEAD")))
-        .any(|head| matches!(head, Ok(Some(head)) if head.file_type == sys::FileType::Symlink))
+        .any(|head| matches!(head, Ok(Some(head)) if head.file_type == FileType::Symlink))
 }
 
 /// Detects the settings of a partial clone, which lacks objects that a remote promised.

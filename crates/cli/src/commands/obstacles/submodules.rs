@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use repo::{Repository, keys};
-use sys::{FileType, by_path};
+use sapwood::FileType;
+use sys::by_path;
 
 use super::{GENERAL, hooks, repository, settings_in};
 use crate::{

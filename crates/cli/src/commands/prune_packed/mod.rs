@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use bstr::BString;
-use format::ObjectId;
 use repo::{Repository, objects::Objects};
+use sapwood::ObjectId;
 use store::{Components, Fsync};
 use sys::by_path;
 

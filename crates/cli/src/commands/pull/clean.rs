@@ -2,8 +2,8 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::{diff, pathspec::Pathspecs};
-use format::ObjectId;
 use repo::submodule::Ignore;
+use sapwood::ObjectId;
 
 use super::{Prepared, Pull, rebase};
 use crate::{

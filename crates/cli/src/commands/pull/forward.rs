@@ -8,12 +8,14 @@ use engine::{
     checkout::{Files, Force, Merge, Operation, PlanOptions, Sparse, Vouched},
     switch::{self, state},
 };
-use format::ObjectId;
 use repo::{convert::Metadata, keys, keys::Key};
 use store::refs::{Change, Expected};
 
 use super::options::Request;
-use sapwood::maintenance::{self, MaintenanceOutput};
+use sapwood::{
+    ObjectId,
+    maintenance::{self, MaintenanceOutput},
+};
 
 use crate::{
     commands::diffstat,

@@ -1,12 +1,13 @@
 //! The commits of FETCH_HEAD to merge, and Git's explanations if there is none.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::ObjectId;
 use repo::{Repository, keys, keys::Key};
+use sapwood::ObjectId;
 
 use crate::term::{
     console::{self, text},
     failure::Failure,
+    text::os_error,
 };
 
 /// Reads the objects of FETCH_HEAD that are marked for merging.
@@ -15,7 +16,7 @@ pub(super) fn read(repo: &Repository) -> Result<Vec<ObjectId>, Failure> {
     let found = sys::by_path::read(&path).and_then(|found| found.ok_or(std::io::ErrorKind::NotFound.into()));
     let content = found.map_err(|error| {
         let shown = repo.display_common_file("FETCH_HEAD");
-        let reason = sys::reason(&error);
+        let reason = os_error(&error);
         Failure::fatal(format!("could not open '{}' for reading: {reason}", shown.display()))
     })?;
     let hex = repo.hash().hex_len();

@@ -14,8 +14,8 @@ mod rebase;
 
 use bstr::{BString, ByteSlice as _};
 use engine::switch::state;
-use format::ObjectId;
 use repo::{Repository, keys};
+use sapwood::ObjectId;
 
 use self::{
     forward::Forward,

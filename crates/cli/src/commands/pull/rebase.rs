@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::fetch::{remote::Remote, submodules};
-use format::ObjectId;
+use sapwood::ObjectId;
 
 use super::options::{Rebase, Request};
 use crate::{

@@ -7,10 +7,11 @@
 use std::{os::unix::ffi::OsStrExt as _, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::ObjectId;
 use repo::Repository;
-use sapwood::read_tree::{self, MOST_TREES, ReadTree, Request};
-use sys::UserPath;
+use sapwood::{
+    ObjectId, UserPath,
+    read_tree::{self, MOST_TREES, ReadTree, Request},
+};
 
 use crate::{
     commands::{
@@ -28,6 +29,7 @@ use crate::{
         console::{self, text},
         failure::{Failure, unserved_if},
         notice,
+        text::os_str,
     },
 };
 
@@ -42,7 +44,7 @@ const TABLE: Table<Set<Request>> = Table {
             "--index-output <file>",
             "write resulting index to <file>",
             |request: &mut Request, value| {
-                request.output = value.text.map(|file| PathBuf::from(sys::os_str(&file)));
+                request.output = value.text.map(|file| PathBuf::from(os_str(&file)));
                 Ok(())
             },
         )

@@ -1,8 +1,8 @@
 //! Processing the words in order.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::ObjectId;
 use repo::{Repository, keys, message::MINIMUM_ABBREV};
+use sapwood::ObjectId;
 
 use super::{
     UNSERVED,

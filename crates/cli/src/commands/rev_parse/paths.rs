@@ -9,7 +9,10 @@ use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
 use sys::by_path;
 
-use crate::{session::invocation::Invocation, term::console::text};
+use crate::{
+    session::invocation::Invocation,
+    term::{console::text, text::os_str},
+};
 
 /// The form of printed paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,7 +120,7 @@ impl<'a> Paths<'a> {
     }
 
     fn real(&self, path: &[u8]) -> PathBuf {
-        by_path::realpath_forgiving(&self.base().join(sys::os_str(path)))
+        by_path::realpath_forgiving(&self.base().join(os_str(path)))
     }
 
     /// Formats a path that is printed unchanged by default.
@@ -125,7 +128,7 @@ impl<'a> Paths<'a> {
         match self.format {
             PathFormat::Own => text!(path, "\n"),
             PathFormat::Canonical => text!(bytes(&self.real(path)), "\n"),
-            PathFormat::Relative => self.relative(Path::new(sys::os_str(path))),
+            PathFormat::Relative => self.relative(Path::new(os_str(path))),
         }
     }
 
@@ -135,7 +138,7 @@ impl<'a> Paths<'a> {
         match self.format {
             PathFormat::Own => text!(relative_path(path, self.repo.prefix()), "\n"),
             PathFormat::Canonical => text!(bytes(&self.real(path)), "\n"),
-            PathFormat::Relative => self.relative(Path::new(sys::os_str(path))),
+            PathFormat::Relative => self.relative(Path::new(os_str(path))),
         }
     }
 

@@ -6,14 +6,12 @@
 use std::ops::ControlFlow;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::{
-    ObjectId,
-    refname::{self, Levels},
-};
+use format::refname::{self, Levels};
 use repo::{
     ListScope, Repository,
     objects::{Kind, Reader},
 };
+use sapwood::ObjectId;
 
 use crate::{
     commands::{
@@ -33,6 +31,7 @@ use crate::{
         },
         console::{Listing, text},
         failure::Failure,
+        text::os_error,
     },
 };
 
@@ -227,7 +226,7 @@ fn exists(repo: &Repository, names: &[BString]) -> Result<u8, Failure> {
     match repo.look_up_ref(name)? {
         Ok(true) => Ok(0),
         Ok(false) => Err(Failure::Error("reference does not exist".into(), 2)),
-        Err(error) => Err(Failure::error(format!("failed to look up reference: {}", sys::reason(&error)))),
+        Err(error) => Err(Failure::error(format!("failed to look up reference: {}", os_error(&error)))),
     }
 }
 

@@ -5,9 +5,9 @@ use engine::{
     checkout,
     sparse::{self, Patterns},
 };
-use sys::FileType;
 
 use repo::keys;
+use sapwood::{Dir, FileType};
 
 use super::{Request, State};
 use crate::{
@@ -30,7 +30,7 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
         return Err(Failure::fatal("for safety, refusing to clean without one of --force or --dry-run"));
     }
     let root = state.repo.work_tree().expect("looked at before any action");
-    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let worktree = Dir::open(root).map_err(Failure::cannot_open(root))?;
     let Read { index, before, .. } = crate::session::index::read_index(
         state.repo,
         state.settings,
@@ -73,7 +73,7 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
 }
 
 /// Lists regular files below `dir`, in the order of the file system.
-fn list_files(worktree: &sys::Dir, dir: &BStr, lead: &str) {
+fn list_files(worktree: &Dir, dir: &BStr, lead: &str) {
     let Ok(names) = worktree.open_dir(dir).and_then(|opened| opened.list()) else { return };
     for (name, file_type) in names {
         let path: BString = text!(dir, "/", name);

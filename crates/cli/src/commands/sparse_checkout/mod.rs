@@ -15,6 +15,7 @@ use bstr::BString;
 use engine::{guard::Guard, sparse};
 use format::config::Edit;
 use repo::{Repository, keys, keys::Key};
+use sapwood::Dir;
 
 use self::options::{Action, Request};
 use crate::{
@@ -113,7 +114,7 @@ fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Fai
     let patterns = action.table().parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     // Check this before anything is written.
-    let is_there = |top: &std::path::Path| sys::Dir::open(top).is_ok();
+    let is_there = |top: &std::path::Path| Dir::open(top).is_ok();
     if action != Action::CheckRules && !repo.work_tree().is_some_and(is_there) {
         return Err(Failure::no_worktree());
     }

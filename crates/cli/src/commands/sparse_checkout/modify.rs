@@ -8,7 +8,10 @@ use engine::{
     checkout, pathspec,
     sparse::{self, Cone, Patterns},
 };
-use format::index::{Index, Stage};
+use sapwood::{
+    FileType,
+    index::{Index, Stage},
+};
 
 use super::{Mode, Request, State};
 use crate::{
@@ -23,6 +26,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         progress,
+        text::{os_error, unquote},
     },
 };
 
@@ -149,7 +153,7 @@ pub(super) fn unquoted(line: &BString) -> Result<BString, Failure> {
     if line.first() != Some(&b'"') {
         return Ok(line.clone());
     }
-    match format::unquote(line) {
+    match unquote(line) {
         Some((name, [])) => Ok(name),
         _ => Err(Failure::Fatal(text!("unable to unquote C-style string '", line, "'"))),
     }
@@ -248,7 +252,7 @@ impl State<'_> {
         let parent = file.parent().expect("the file is in the Git directory");
         let made = self.settings.locks.shared.create_dir_all(parent);
         made.map_err(|error| {
-            let reason = sys::reason(&error);
+            let reason = os_error(&error);
             let place = parent.display();
             Failure::fatal(format!("failed to create directory for sparse-checkout file: {place}: {reason}"))
         })
@@ -330,7 +334,7 @@ impl State<'_> {
         for (dir, _) in sparse::directories(&transaction.index, patterns, None) {
             let dir = dir.as_bstr();
             let found = transaction.worktree().stat(dir).ok().flatten();
-            if found.is_none_or(|stat| stat.file_type != sys::FileType::Directory) {
+            if found.is_none_or(|stat| stat.file_type != FileType::Directory) {
                 continue;
             }
             if checkout::has_untracked(self.repo, transaction.worktree(), &transaction.index, dir)? {

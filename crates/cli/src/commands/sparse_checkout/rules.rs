@@ -4,17 +4,17 @@ use std::io::Read as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::sparse::Patterns;
-use sys::UserPath;
+use sapwood::UserPath;
 
 use super::{
     Request, State,
     modify::{Quoted, unquoted},
 };
-use crate::session::input::Input;
 use crate::term::{
     console::{self, text},
     failure::Failure,
 };
+use crate::{session::input::Input, term::text::quote};
 
 pub(super) fn list(state: &State<'_>) -> Result<u8, Failure> {
     if !state.on {
@@ -28,7 +28,7 @@ pub(super) fn list(state: &State<'_>) -> Result<u8, Failure> {
     match loaded.patterns.cone() {
         Some(cone) => {
             for directory in cone.directories() {
-                console::out(format::quote(directory, state.settings.quote_path));
+                console::out(quote(directory, state.settings.quote_path));
             }
         }
         None => loaded.patterns.lines().iter().for_each(console::out),
@@ -74,7 +74,7 @@ pub(super) fn check(mut state: State<'_>, request: &Request) -> Result<u8, Failu
         if request.nul {
             console::out_raw(&text!(path, "\0"))
         } else {
-            console::out(format::quote(path.as_bstr(), state.settings.quote_path))
+            console::out(quote(path.as_bstr(), state.settings.quote_path))
         }
     }
     Ok(0)

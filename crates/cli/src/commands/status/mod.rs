@@ -17,7 +17,10 @@ mod summary;
 mod verbose;
 
 use bstr::BString;
-use sapwood::status::{Change, Source, Status};
+use sapwood::{
+    Dir,
+    status::{Change, Source, Status},
+};
 
 use crate::{
     commands::{
@@ -87,7 +90,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return verbose::by_git(run);
     }
     let settings = Settings::read(&repo)?.for_lookups();
-    let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let root = Dir::open(root).map_err(Failure::cannot_open(root))?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     let shown = examine(session, &root, &request, Source::File)?;
     run.interrupt.check()?;
@@ -104,12 +107,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 /// Examines the worktree, prints the notices, and writes new stat data to the index.
-fn examine(
-    session: Session<'_>,
-    root: &sys::Dir,
-    request: &Request,
-    source: Source,
-) -> Result<Status, Failure> {
+fn examine(session: Session<'_>, root: &Dir, request: &Request, source: Source) -> Result<Status, Failure> {
     let Session { invocation: run, repository: repo, settings } = session;
     let examination = request.examination(run, repo)?;
     let terminal = Terminal::new(run).holding();

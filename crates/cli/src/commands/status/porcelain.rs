@@ -2,7 +2,7 @@
 
 use bstr::{BStr, ByteSlice as _};
 use engine::diff::Status;
-use format::{Mode, ObjectId};
+use sapwood::{Mode, ObjectId};
 
 use super::{
     Change,

@@ -2,7 +2,7 @@
 
 use bstr::BString;
 use engine::diff::Status;
-use sapwood::commit::cleanup::comment_sign;
+use sapwood::{Dir, commit::cleanup::comment_sign};
 
 use super::{
     Change, Source,
@@ -87,7 +87,7 @@ pub(crate) fn preview(
     }
     let preview = request.preview.insert(preview).clone();
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let root = Dir::open(root).map_err(Failure::cannot_open(root))?;
     let found = super::examine(session, &root, &request, Source::Held(Box::new(read)))?;
     run.interrupt.check()?;
     let is_committable = found.is_committable;

@@ -3,7 +3,11 @@
 use super::options::{Format, Request};
 use crate::{
     session::{invocation::Invocation, output, settings::Settings},
-    term::{console::text, failure::Failure, text::relative::relative},
+    term::{
+        console::text,
+        failure::Failure,
+        text::{quote, relative::relative},
+    },
 };
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{Repository, keys};
@@ -50,7 +54,7 @@ impl<'a> StatusReport<'a> {
         } else {
             path.to_owned()
         };
-        let quoted = format::quote(path.as_bstr(), self.settings.quote_path);
+        let quoted = quote(path.as_bstr(), self.settings.quote_path);
         if blanks == SpaceQuoting::Quoted && path.contains(&b' ') && quoted == path {
             text!("\"", path, "\"")
         } else {

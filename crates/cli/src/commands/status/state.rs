@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::operations::{self, Am, Bisect, Rebase};
-use format::ObjectId;
 use sys::by_path;
 
-use sapwood::status::Sparse;
+use sapwood::{ObjectId, status::Sparse};
 
 use super::{
     long::Lines,

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use crate::{
     session::{invocation::Invocation, real_git},
-    term::{console, failure::Failure},
+    term::{console, failure::Failure, text::os_str},
 };
 
 /// Runs the same command with the real Git. Returns its exit code.
@@ -16,7 +16,7 @@ pub(super) fn by_git(run: &Invocation) -> Result<u8, Failure> {
     let Some(mut git) = real_git::command(run) else {
         return Err(Failure::fatal("status -v needs a git, and there is none"));
     };
-    git.arg("status").args(run.args.iter().map(|arg| sys::os_str(arg)));
+    git.arg("status").args(run.args.iter().map(|arg| os_str(arg)));
     console::flush();
     let status = git.status().map_err(|error| Failure::fatal(format!("cannot run git status: {error}")))?;
     let signal = || 128 + status.signal().unwrap_or(0);

@@ -22,7 +22,12 @@ use crate::{
         submodules::connect,
         tasks::{Next, Start, Task, Work},
     },
-    term::{console::text, failure::Failure, notice::Printer},
+    term::{
+        console::text,
+        failure::Failure,
+        notice::Printer,
+        text::{os_error, os_str},
+    },
 };
 
 /// A submodule without a worktree.
@@ -164,13 +169,13 @@ impl Clones<'_> {
             git.arg("--progress");
         }
         if let Some(depth) = wanted.depth.as_ref().filter(|depth| depth.iter().any(|&digit| digit != b'0')) {
-            git.arg(sys::os_str(&text!("--depth=", depth)));
+            git.arg(os_str(&text!("--depth=", depth)));
         }
         for reference in references {
-            git.arg("--reference").arg(sys::os_str(reference));
+            git.arg("--reference").arg(os_str(reference));
         }
         if let Some(format) = &request.ref_format {
-            git.arg(sys::os_str(&text!("--ref-format=", format)));
+            git.arg(os_str(&text!("--ref-format=", format)));
         }
         if request.dissociate {
             git.arg("--dissociate");
@@ -179,12 +184,12 @@ impl Clones<'_> {
         if let Some(filter) = &request.filter {
             let expanded = Filter::parse(filter.as_bstr());
             let filter = expanded.as_ref().map_or(filter.as_bstr(), |filter| filter.expanded());
-            git.arg(sys::os_str(&text!("--filter=", filter)));
+            git.arg(os_str(&text!("--filter=", filter)));
         }
         if let Some(single) = request.single_branch {
             git.arg(if single { "--single-branch" } else { "--no-single-branch" });
         }
-        git.arg("--").arg(sys::os_str(&wanted.url)).arg(dir);
+        git.arg("--").arg(os_str(&wanted.url)).arg(dir);
         git
     }
 
@@ -218,7 +223,7 @@ impl Clones<'_> {
     /// Disables a repository that now lies within another one.
     fn disable(&self, wanted: &Wanted) {
         let head = text!("modules/", wanted.name, "/HEAD");
-        let _ = by_path::remove_file(&self.superproject.repo.git_dir().join(sys::os_str(&head)));
+        let _ = by_path::remove_file(&self.superproject.repo.git_dir().join(os_str(&head)));
     }
 }
 
@@ -245,7 +250,7 @@ fn path_bytes(path: &Path) -> &[u8] {
 
 fn cannot_create(dir: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
     move |error| {
-        let reason = sys::reason(&error);
+        let reason = os_error(&error);
         Failure::fatal(format!("could not create directory '{}': {reason}", dir.display()))
     }
 }

@@ -1,8 +1,8 @@
 //! Fetching in a submodule, if it lacks the commit that the superproject records.
 
 use bstr::{BStr, ByteSlice as _};
-use format::ObjectId;
 use repo::Repository;
+use sapwood::ObjectId;
 
 use super::{list::Superproject, options::Request, remote};
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        text::os_str,
     },
 };
 
@@ -78,11 +79,11 @@ pub(super) fn fetch(
         git.arg("--quiet");
     }
     if let Some(depth) = request.depth.as_ref().filter(|depth| depth.iter().any(|&digit| digit != b'0')) {
-        git.arg(sys::os_str(&text!("--depth=", depth)));
+        git.arg(os_str(&text!("--depth=", depth)));
     }
     if let FetchExtent::Commit(commit) = what {
         let remote = remote::of_submodule(superproject, path, &open(superproject, path)?)?;
-        git.arg(sys::os_str(&remote)).arg(commit.to_string());
+        git.arg(os_str(&remote)).arg(commit.to_string());
     }
     reexec::run(superproject.run, git)
 }

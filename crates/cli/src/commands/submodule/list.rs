@@ -2,11 +2,11 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::Seen;
-use format::{
+use repo::{Repository, keys::Key};
+use sapwood::{
     Mode, ObjectId,
     index::{Index, Stage},
 };
-use repo::{Repository, keys::Key};
 
 use super::options::Strategy;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        text::relative,
+        text::{os_str, relative},
     },
 };
 
@@ -67,7 +67,7 @@ impl<'a> Superproject<'a> {
     /// Returns the directory of a submodule.
     pub(super) fn dir(&self, path: &BStr) -> std::path::PathBuf {
         let top = self.repo.work_tree().unwrap_or_else(|| self.repo.git_dir());
-        top.join(sys::os_str(path))
+        top.join(os_str(path))
     }
 
     /// Returns the submodules that `specs` select, each once; `None` if one of `specs` matches

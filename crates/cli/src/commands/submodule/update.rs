@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::{ObjectId, index::Stage};
 use repo::{Repository, keys};
+use sapwood::{ObjectId, index::Stage};
 
 use super::{
     clone::{Clones, Wanted},
@@ -19,6 +19,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        text::os_str,
     },
 };
 
@@ -305,7 +306,7 @@ fn bring(
     let mut command = match strategy {
         Strategy::Command(command) => {
             let mut shell = Command::new("/bin/sh");
-            shell.arg("-c").arg(sys::os_str(&text!(command, " \"$@\""))).arg(sys::os_str(command));
+            shell.arg("-c").arg(os_str(&text!(command, " \"$@\""))).arg(os_str(command));
             let env = repo::submodule::submodule_env(&run.env);
             shell.env_clear().envs(env).current_dir(&dir);
             shell
@@ -347,8 +348,7 @@ fn bring(
 fn nested(superproject: &Superproject<'_>, request: &Request, path: &BStr, jobs: usize) -> Command {
     let mut git = reexec::in_submodule(superproject.run, &superproject.dir(path));
     git.env("GIT_PROTOCOL_FROM_USER", "0").args(["submodule--helper", "update", "--recursive"]);
-    git.arg(sys::os_str(&text!("--super-prefix=", superproject.shown(path), "/")))
-        .arg(format!("--jobs={jobs}"));
+    git.arg(os_str(&text!("--super-prefix=", superproject.shown(path), "/"))).arg(format!("--jobs={jobs}"));
     let flags = [
         ("--quiet", request.quiet),
         ("--force", request.force),
@@ -373,10 +373,10 @@ fn nested(superproject: &Superproject<'_>, request: &Request, path: &BStr, jobs:
         ("--filter=", request.filter.as_ref()),
     ];
     for (name, value) in texts {
-        git.args(value.map(|value| sys::os_str(&text!(name, value)).to_owned()));
+        git.args(value.map(|value| os_str(&text!(name, value)).to_owned()));
     }
     for reference in &request.references {
-        git.arg("--reference").arg(sys::os_str(reference));
+        git.arg("--reference").arg(os_str(reference));
     }
     git
 }

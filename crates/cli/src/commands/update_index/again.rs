@@ -5,7 +5,7 @@ use engine::{
     add,
     pathspec::{Pathspecs, Seen},
 };
-use format::ObjectId;
+use sapwood::ObjectId;
 
 use super::update::Update;
 use crate::{

@@ -2,7 +2,8 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::add::{Allow, Staging};
-use format::{Mode, ObjectId, index::Stage, path};
+use format::path;
+use sapwood::{HashKind, Mode, ObjectId, index::Stage};
 
 use super::{
     line::{CacheInfo, octal},
@@ -86,7 +87,7 @@ fn kind(mode: u32) -> Mode {
 impl Line {
     /// Parses `<mode> <object>\t<path>`, `<mode> <type> <object>\t<path>` or `<mode> <object>
     /// <stage>\t<path>`.
-    fn parse(line: &[u8], hash: format::HashKind) -> Option<Line> {
+    fn parse(line: &[u8], hash: HashKind) -> Option<Line> {
         let digits = line.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let space = digits + line[digits..].find_byte(b' ')?;
         let mode = octal(&line[..space])?;
@@ -105,7 +106,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use format::HashKind;
+    use HashKind;
 
     use super::*;
 

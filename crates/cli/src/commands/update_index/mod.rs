@@ -21,7 +21,7 @@ use crate::{
         record::{Command, Group},
     },
     session::{Session, index::Start, invocation::Invocation, settings::Settings, sparse_index},
-    term::{args::Stop, failure::Failure},
+    term::{args::Stop, failure::Failure, text::os_error},
 };
 use line::Action;
 use update::Update;
@@ -63,7 +63,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         sparse_index::expand(&repo, &mut transaction.index)?;
     }
     let worktree = transaction.worktree().try_clone();
-    let worktree = worktree.map_err(|error| Failure::fatal(sys::reason(&error)))?;
+    let worktree = worktree.map_err(|error| Failure::fatal(os_error(&error)))?;
     let mut update = Update::new(run, &repo, &settings, &worktree, transaction)?;
     for action in actions {
         run.interrupt.check()?;

@@ -6,16 +6,20 @@ use engine::{
     stat::{Match, index_stat},
 };
 use format::{
-    Mode,
-    index::{Flags, MonitorAnswer, NewEntry, Stage},
+    index::{MonitorAnswer, NewEntry},
     path,
 };
-use sys::{FileType, Stat};
+use sapwood::{
+    FileType, Mode,
+    index::{Entry, Flags, Stage},
+};
+use sys::Stat;
 
 use super::update::{Mark, Update};
 use crate::term::{
     console::{self, text},
     failure::Failure,
+    text::os_error,
 };
 
 /// From this number of paths on, several workers examine them.
@@ -117,7 +121,7 @@ impl Update<'_> {
         }
         match found {
             Found::BeyondLink | Found::Missing => Ok(self.remove_missing(path)),
-            Found::Unreadable(error) => Ok(refused(text!("lstat(\"", path, "\"): ", sys::reason(&error)))),
+            Found::Unreadable(error) => Ok(refused(text!("lstat(\"", path, "\"): ", os_error(&error)))),
             Found::Present(stat) if stat.file_type == FileType::Directory => self.directory(path, old, &stat),
             Found::Present(stat) => self.add(path, old, &stat),
         }
@@ -208,7 +212,7 @@ impl Update<'_> {
     /// Returns true if the file matches its entry, so that there is nothing to do.
     fn is_unchanged(&mut self, path: &BStr, stat: &Stat) -> Result<bool, Failure> {
         let (written, rules) = (self.staging.base().timestamp, self.rules);
-        let look = |entry: &format::index::Entry| (*entry, rules.compare(entry, stat, written));
+        let look = |entry: &Entry| (*entry, rules.compare(entry, stat, written));
         let Some((entry, verdict)) = self.staging.with_merged(path, look) else { return Ok(false) };
         if entry.flags.contains(Flags::ASSUME_VALID) || self.staging.base().is_fsmonitor_valid(&entry) {
             return Ok(true);

@@ -16,7 +16,7 @@ use engine::stat::{StatRules, index_stat};
 use format::index::Stat;
 use sys::by_path;
 
-use crate::term::{console, failure::Failure};
+use crate::term::{console, failure::Failure, text::os_error};
 
 /// The expected effect of a step on the directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl ProbeDirectory {
                 Ok(()) => return Ok(ProbeDirectory { name, dir }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => number = number.wrapping_add(1),
                 Err(error) => {
-                    let reason = sys::reason(&error);
+                    let reason = os_error(&error);
                     return Err(Failure::fatal(format!("Could not make temporary directory: {reason}")));
                 }
             }
@@ -62,7 +62,7 @@ impl ProbeDirectory {
     /// Returns the failure of a step.
     fn fatal(&self, what: &str, name: &str, error: &io::Error) -> Failure {
         let slash = if name.is_empty() { "" } else { "/" };
-        let reason = sys::reason(error);
+        let reason = os_error(error);
         Failure::fatal(format!("failed to {what} {}{slash}{name}: {reason}", self.name))
     }
 

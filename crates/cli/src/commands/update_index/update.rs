@@ -15,6 +15,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::{self, Failure},
+        text::unquote,
     },
 };
 use bstr::{BStr, BString, ByteSlice as _};
@@ -25,11 +26,12 @@ use engine::{
     stat::StatRules,
     workspace::{backend::Backend, record},
 };
-use format::{
-    index::{Flags, Index},
-    path::Protect,
-};
+use format::path::Protect;
 use repo::{Repository, keys};
+use sapwood::{
+    Dir,
+    index::{Flags, Index},
+};
 
 /// A change of a flag of the named paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub(super) struct Update<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a Repository,
     pub(super) settings: &'a Settings,
-    pub(super) worktree: &'a sys::Dir,
+    pub(super) worktree: &'a Dir,
     pub(super) probe: PathProbe<'a>,
     pub(super) transaction: IndexTransaction<'a>,
     pub(super) staging: Staging,
@@ -77,7 +79,7 @@ impl<'a> Update<'a> {
         run: &'a Invocation,
         repo: &'a Repository,
         settings: &'a Settings,
-        worktree: &'a sys::Dir,
+        worktree: &'a Dir,
         mut transaction: IndexTransaction<'a>,
     ) -> Result<Self, Failure> {
         let mut index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
@@ -281,5 +283,5 @@ impl Lines {
 
 /// Returns the content of a line that is one quoted string.
 pub(super) fn whole_quote(line: &[u8]) -> Option<BString> {
-    format::unquote(line).filter(|(_, rest)| rest.is_empty()).map(|(path, _)| path)
+    unquote(line).filter(|(_, rest)| rest.is_empty()).map(|(path, _)| path)
 }

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 
 use bstr::ByteSlice as _;
 use engine::untracked::cache::{self, CacheSetting};
-use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, Version};
+use format::index::{Fsmonitor, MonitorAnswer, Version};
 use repo::{Repository, keys};
+use sapwood::index::{Flags, Index};
 
 use super::{probe, update::Update};
 use crate::{

@@ -6,7 +6,7 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use format::refname::{self, Levels};
 
-use crate::term::{console::text, failure::Failure};
+use crate::term::{console::text, failure::Failure, text::unquote};
 
 /// A command, and the position of the parser in it.
 pub(super) struct Line<'a> {
@@ -65,7 +65,7 @@ impl<'a> Line<'a> {
         }
         if rest.starts_with(b"\"") {
             let bad = || fatal(text!("badly quoted argument: ", rest));
-            let (word, after) = format::unquote(rest).ok_or_else(bad)?;
+            let (word, after) = unquote(rest).ok_or_else(bad)?;
             if after.first().is_some_and(|byte| !is_space(*byte)) {
                 return Err(fatal(text!("unexpected character after quoted argument: ", rest)));
             }

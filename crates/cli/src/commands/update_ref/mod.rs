@@ -7,8 +7,8 @@ mod line;
 mod stdin;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::ObjectId;
 use repo::{Repository, keys};
+use sapwood::ObjectId;
 use store::refs::{self, Edit, Failures, Follow, NewLog, Old, RefTransaction, Rejection};
 
 use crate::{

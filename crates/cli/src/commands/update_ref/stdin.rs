@@ -1,10 +1,8 @@
 //! `update-ref --stdin`: commands from standard input, each executed as it arrives.
 
 use bstr::{BString, ByteSlice as _};
-use format::{
-    ObjectId,
-    refname::{self, Levels},
-};
+use format::refname::{self, Levels};
+use sapwood::ObjectId;
 use store::refs::{Edit, Follow, New, NewLog, Old, RefTransaction, Rejected};
 
 use super::{

@@ -18,14 +18,15 @@ use engine::workspace::{
     union::{self, Union},
     upper::{Layer, MonitorClient},
 };
-use format::index::{self, Index};
+use format::index::{self};
 use repo::Repository;
+use sapwood::index::Index;
 use store::index::{Access, ReadOptions};
 use sys::by_path;
 
 use crate::{
     session::{invocation::Invocation, monitor},
-    term::{console, failure::Failure},
+    term::{console, failure::Failure, text::os_str},
 };
 
 /// The version of the protocol.
@@ -98,7 +99,7 @@ fn common_of(git_dir: &Path) -> Option<PathBuf> {
 fn path_in(file: &Path, lead: &[u8], base: &Path) -> Option<PathBuf> {
     let content = by_path::read(file).ok()??;
     let path = content.strip_prefix(lead)?.trim_end_with(|letter| letter == '\n');
-    Some(base.join(sys::os_str(path)))
+    Some(base.join(os_str(path)))
 }
 
 /// Looks up paths in the index.

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::workspace::base::{BlobPack, BlobSource};
-use format::ObjectId;
 use repo::Repository;
+use sapwood::ObjectId;
 
 use super::context;
 use crate::{

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{
     commands::worktree::context::{ADD, WorktreeContext},
     session::{Session, claims, invocation::Invocation, settings::Settings},
-    term::{console, failure::Failure},
+    term::{console, failure::Failure, text::os_str},
 };
 
 /// The repository of a command, with its settings.
@@ -48,7 +48,7 @@ impl<'a> Context<'a> {
 
     /// Returns the workspace called `name`.
     pub(super) fn find(&self, name: &BStr) -> Result<Workspace, Failure> {
-        Ok(record::find(&self.common, sys::os_str(name))?)
+        Ok(record::find(&self.common, os_str(name))?)
     }
 
     /// Returns the named workspaces, or all of them. Damaged records are reported.

@@ -5,7 +5,10 @@ use std::path::Path;
 use bstr::BString;
 use sapwood::workspace::durable;
 
-use crate::{session::invocation::Invocation, term::failure::Failure};
+use crate::{
+    session::invocation::Invocation,
+    term::{failure::Failure, text::os_str},
+};
 
 /// Runs that process: `workspace harden-base <base directory> <name> <state>`.
 pub(super) fn harden(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
@@ -14,7 +17,7 @@ pub(super) fn harden(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     // At a system shutdown, SIGTERM ends it.
     sys::end_by_signals();
-    let path = |word| Path::new(sys::os_str(word));
+    let path = |word| Path::new(os_str(word));
     durable::harden(path(dir), &name.to_string(), path(state))?;
     Ok(0)
 }

@@ -25,6 +25,8 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        interrupt::Interrupt,
+        text::os_str,
     },
 };
 
@@ -76,8 +78,8 @@ pub(super) fn status(run: &Invocation, workspace: &Workspace, command: &[BString
     let mut child = Command::new(context::this_program()?);
     reexec::pass_settings(run, &mut child);
     child.current_dir(site_of(workspace)).args(["workspace", "exec"]).arg(&workspace.name).arg("--");
-    child.args(command.iter().map(|word| sys::os_str(word)));
-    sys::interrupt::install();
+    child.args(command.iter().map(|word| os_str(word)));
+    Interrupt::install_now();
     let status = child.status().map_err(|error| cannot_run(&command[0], &error))?;
     let signalled = status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signalled).unwrap_or(255))
@@ -124,8 +126,8 @@ fn become_command(
     }
     console::flush();
     let (program, args) = command.split_first().expect("a command has at least one word");
-    let mut next = Command::new(sys::os_str(program));
-    next.args(args.iter().map(|word| sys::os_str(word)));
+    let mut next = Command::new(os_str(program));
+    next.args(args.iter().map(|word| os_str(word)));
     let error = next.exec();
     Err(cannot_run(&command[0], &error))
 }

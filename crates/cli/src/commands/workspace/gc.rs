@@ -42,7 +42,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        text::bytes::readable,
+        text::{bytes::readable, os_str},
     },
 };
 
@@ -319,7 +319,7 @@ impl Leftover {
             (Some(_), Some(workspace)) => Some(Leftover::Complete(workspace)),
             (None, None) if reason == LOCK_REASON.as_bytes() => {
                 let gitdir = by_path::read(&dir.join("gitdir")).ok().flatten().unwrap_or_default();
-                let gitfile = Path::new(sys::os_str(format::blank::trim_end(&gitdir)));
+                let gitfile = Path::new(os_str(format::blank::trim_end(&gitdir)));
                 let top = dir.join(gitfile.parent().unwrap_or(Path::new("")));
                 Some(Leftover::Admin(id, by_path::realpath_forgiving(&top)))
             }

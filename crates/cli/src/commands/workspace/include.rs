@@ -13,9 +13,8 @@ use engine::{
     pathspec::Pathspecs,
     untracked::{self, Directories, Excludes, Ignored, Nested, Options},
 };
-use format::index::Index;
 use repo::Repository;
-use sys::{Dir, FileType};
+use sapwood::{Dir, FileType, index::Index};
 
 use crate::{session::invocation::Invocation, term::failure::Failure};
 

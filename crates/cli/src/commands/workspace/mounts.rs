@@ -15,6 +15,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        text::os_str,
     },
 };
 
@@ -49,7 +50,7 @@ pub(super) fn hold(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     // At a system shutdown, SIGTERM ends the holder.
     sys::end_by_signals();
-    let workspace = record::find(Path::new(sys::os_str(common)), sys::os_str(name))?;
+    let workspace = record::find(Path::new(os_str(common)), os_str(name))?;
     if let Some(mut layers) = layers(&workspace)? {
         layers.durability = if sync == "always" { Durability::Synced } else { Durability::Volatile };
         holder::hold(&layers, std::io::stdout())?;

@@ -22,12 +22,13 @@ use engine::workspace::{
     record::{BaseRef, Workspace},
     union::Union,
 };
-use format::{ObjectId, index::Stage};
 use repo::{
     Repository, keys,
     submodule::{Module, Modules},
 };
 use sapwood::{
+    FileType, ObjectId,
+    index::Stage,
     workspace::{
         build, durable,
         inner::mount_on,
@@ -35,12 +36,17 @@ use sapwood::{
     },
     worktree::records::open_worktree,
 };
-use sys::{FileType, by_path};
+use sys::by_path;
 
 use super::context::{self, Context};
 use crate::{
     session::{reexec, submodules::connect},
-    term::{console::text, failure::Failure, notice::Printer},
+    term::{
+        console::text,
+        failure::Failure,
+        notice::Printer,
+        text::{os_error, os_str, quote},
+    },
 };
 
 /// The facts with which `create` fills the submodules of a new workspace.
@@ -128,7 +134,7 @@ impl Fill<'_> {
 
     /// Fills one submodule, and those inside it, if the main worktree's submodule has its commit.
     fn submodule(&self, level: &Level<'_>, path: &BStr, name: &BStr, oid: ObjectId) -> Result<(), Failure> {
-        let source = level.sources.join(sys::os_str(name));
+        let source = level.sources.join(os_str(name));
         if !level.repo.is_git_directory(&source) {
             return Ok(());
         }
@@ -217,7 +223,7 @@ impl Fill<'_> {
             .and_then(|()| by_path::create_new(&logs.join("HEAD"), 0o666))
             .and_then(|mut file| std::io::Write::write_all(&mut file, &line));
         written.map_err(|error| {
-            Failure::fatal(format!("cannot write '{}/HEAD': {}", logs.display(), sys::reason(&error)))
+            Failure::fatal(format!("cannot write '{}/HEAD': {}", logs.display(), os_error(&error)))
         })
     }
 }
@@ -236,13 +242,13 @@ fn make_repository(
         let written = by_path::create_new(&path, 0o666)
             .and_then(|mut file| std::io::Write::write_all(&mut file, content));
         written.map_err(|error| {
-            Failure::fatal(format!("cannot write '{}': {}", path.display(), sys::reason(&error)))
+            Failure::fatal(format!("cannot write '{}': {}", path.display(), os_error(&error)))
         })
     };
     for dir in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "refs/remotes", "info"] {
         let dir = target.join(dir);
         by_path::create_dir_all(&dir).map_err(|error| {
-            Failure::fatal(format!("cannot create '{}': {}", dir.display(), sys::reason(&error)))
+            Failure::fatal(format!("cannot create '{}': {}", dir.display(), os_error(&error)))
         })?;
     }
     let read = |name: &str| {
@@ -250,7 +256,7 @@ fn make_repository(
         by_path::read(&path).map_err(Failure::cannot_open(&path))
     };
     let above = by_path::canonical(&source.join("objects")).map_err(Failure::cannot_open(source))?;
-    let above = format::quote(above.as_os_str().as_bytes().as_bstr(), false);
+    let above = quote(above.as_os_str().as_bytes().as_bstr(), false);
     write("objects/info/alternates", &[above.as_slice(), b"\n"].concat())?;
     write("config", &read("config")?.unwrap_or_default())?;
     if let Some(shallow) = read("shallow")? {

@@ -11,10 +11,8 @@ use engine::{
     ignore::check::{Checker, Sources},
     workspace::{backend::Mounted, frozen, newer::Source},
 };
-use format::index::Index;
 use repo::Repository;
-use sapwood::worktree::records::open_worktree;
-use sys::Dir;
+use sapwood::{Dir, index::Index, worktree::records::open_worktree};
 
 use super::{context::Context, include, maker, mounts, request::Request};
 use crate::{

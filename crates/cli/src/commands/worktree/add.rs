@@ -14,7 +14,10 @@ use super::context::{Request, WorktreeContext};
 use crate::{
     commands::workspace::{create, maker::Maker},
     session::settings::Settings,
-    term::failure::{Failure, Preface},
+    term::{
+        failure::{Failure, Preface},
+        text::os_str,
+    },
 };
 
 pub(crate) use add::basename;
@@ -23,7 +26,7 @@ impl Request {
     /// Returns the request for the library, without the path.
     fn for_add(&self, args: &[BString]) -> add::Request {
         add::Request {
-            path: args.first().map(|path| sys::os_str(path).into()).unwrap_or_default(),
+            path: args.first().map(|path| os_str(path).into()).unwrap_or_default(),
             start: args.get(1).filter(|_| args.len() == 2).cloned(),
             force: self.force,
             branch: self.branch.clone(),

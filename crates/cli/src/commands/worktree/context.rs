@@ -5,8 +5,10 @@ use std::ops::Deref;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::tracking::Track;
 use repo::{Repository, Worktree};
-use sapwood::worktree::records::{Given, Worktrees};
-use sys::UserPath;
+use sapwood::{
+    UserPath,
+    worktree::records::{Given, Worktrees},
+};
 
 use crate::{
     commands::checkout::request::track,

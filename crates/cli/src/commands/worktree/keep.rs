@@ -3,13 +3,15 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use sapwood::worktree::{
-    lock::Lock,
-    prune,
-    records::Given,
-    repair::{self, Finding, Outcome},
+use sapwood::{
+    UserPath,
+    worktree::{
+        lock::Lock,
+        prune,
+        records::Given,
+        repair::{self, Finding, Outcome},
+    },
 };
-use sys::UserPath;
 
 use super::{
     context::{Request, WorktreeContext, only},

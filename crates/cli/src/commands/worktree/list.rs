@@ -14,6 +14,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        text::quote,
     },
 };
 
@@ -55,7 +56,7 @@ fn print(found: &Found, nul: bool, high: bool) {
     match &found.locked {
         Some(reason) if reason.is_empty() => lines.push("locked".into()),
         Some(reason) if nul => lines.push(text!("locked ", reason)),
-        Some(reason) => lines.push(text!("locked ", format::quote(reason.as_bstr(), high))),
+        Some(reason) => lines.push(text!("locked ", quote(reason.as_bstr(), high))),
         None => {}
     }
     lines.extend(found.prunable.as_ref().map(|reason| text!("prunable ", reason)));
@@ -68,7 +69,7 @@ fn print(found: &Found, nul: bool, high: bool) {
 fn table(context: &WorktreeContext<'_>, all: &[Found], verbose: bool, high: bool) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for shown in all {
-        let path = format::quote(BStr::new(shown.worktree.path.as_os_str().as_bytes()), high);
+        let path = quote(BStr::new(shown.worktree.path.as_os_str().as_bytes()), high);
         rows.push((shown, path, context.repo.abbreviate(shown.head.oid)?));
     }
     let width = rows.iter().map(|(_, path, _)| path.chars().count()).max().unwrap_or(0);

@@ -3,10 +3,9 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::names;
-use format::ObjectId;
 use repo::{Repository, Worktree, keys};
-use sapwood::worktree::records::open_worktree;
-use sys::{FileType, by_path};
+use sapwood::{FileType, ObjectId, worktree::records::open_worktree};
+use sys::by_path;
 
 use super::{add::basename, context::meant};
 use crate::{

@@ -10,6 +10,7 @@ mod table;
 
 use std::{io::Write as _, path::PathBuf};
 
+use sapwood::FileType;
 use sys::{by_path, profile};
 
 use crate::term::{
@@ -72,7 +73,7 @@ fn may_be_written(path: &std::path::Path) -> bool {
     match by_path::stat(path) {
         Ok(None) => true,
         // Do not read a device or a pipe, or follow a link.
-        Ok(Some(stat)) if stat.file_type == sys::FileType::File => {
+        Ok(Some(stat)) if stat.file_type == FileType::File => {
             matches!(by_path::read(path), Ok(Some(content)) if content.ends_with(MARK.as_bytes()))
         }
         // Errors are reported when the file is written.

@@ -7,8 +7,9 @@ use engine::fetch::{
     remote::Remote,
     submodules::{self, Changed},
 };
-use format::{Kind, ObjectId};
+use format::Kind;
 use repo::{Repository, keys, objects::Objects, submodule::Module};
+use sapwood::ObjectId;
 
 use super::{
     super::{context::FetchContext, options::Recurse},
@@ -25,6 +26,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         notice::Printer,
+        text::os_str,
     },
 };
 
@@ -113,7 +115,7 @@ impl Work for Fetches<'_> {
             let module = self.superproject.module(path.as_bstr());
             let Some(chosen) = self.choose(path.as_bstr(), module)? else { continue };
             let Some(job) = chosen.job else {
-                let dir = self.repo.work_tree().map(|top| top.join(sys::os_str(&path)));
+                let dir = self.repo.work_tree().map(|top| top.join(os_str(&path)));
                 let is_empty =
                     dir.and_then(|dir| sys::by_path::list(&dir).ok()).is_some_and(|all| all.is_empty());
                 if !is_empty {
@@ -242,7 +244,7 @@ impl Fetches<'_> {
         args.push(text!("--submodule-prefix=", prefix, job.path, "/"));
         args.extend_from_slice(words);
         let mut command = self.command(&job);
-        command.args(lead).arg("fetch").args(args.iter().map(|arg| sys::os_str(arg)));
+        command.args(lead).arg("fetch").args(args.iter().map(|arg| os_str(arg)));
         Task { key: job, what: Start::Process(Box::new(command)) }
     }
 

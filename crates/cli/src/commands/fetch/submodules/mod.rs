@@ -7,10 +7,10 @@ mod fetches;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::fetch::{Report, submodules};
-use format::ObjectId;
 
 use self::fetches::Fetches;
 use repo::keys;
+use sapwood::ObjectId;
 
 use super::{context::FetchContext, options::Recurse};
 use crate::{

@@ -16,6 +16,7 @@ use std::{
 
 use bstr::{BStr, BString};
 use repo::{ListedRef, Repository, Shortener, keys, objects::Reader};
+use sapwood::ObjectId;
 
 use self::object::{Loaded, Need};
 use super::{
@@ -187,6 +188,6 @@ impl<'a> Values<'a> {
     }
 }
 
-fn no_such_object(name: &BStr, id: format::ObjectId) -> Failure {
+fn no_such_object(name: &BStr, id: ObjectId) -> Failure {
     Failure::fatal(format!("missing object {id} for {name}"))
 }

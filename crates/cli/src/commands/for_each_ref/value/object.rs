@@ -1,11 +1,11 @@
 //! Objects, and the fields that every object has.
 
 use bstr::{BStr, ByteSlice as _};
-use format::ObjectId;
 use repo::{
     ListedRef,
     objects::{Error, Kind},
 };
+use sapwood::ObjectId;
 
 use super::{Values, no_such_object};
 use crate::{

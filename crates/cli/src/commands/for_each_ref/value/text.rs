@@ -1,8 +1,8 @@
 //! Headers and messages of commits and tags.
 
 use bstr::{BStr, ByteSlice as _};
-use format::ObjectId;
 use repo::objects::Kind;
+use sapwood::ObjectId;
 
 use super::{
     Values,
