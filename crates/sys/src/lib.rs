@@ -28,9 +28,11 @@ mod list;
 mod map;
 mod memory;
 pub mod mount;
+mod mount_ids;
 mod mount_table;
 mod mount_users;
 pub mod namespace;
+mod peer;
 mod positioned;
 mod process;
 pub mod profile;
@@ -68,10 +70,12 @@ pub use limits::{
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, MemoryLeft, bound_heap, memory_left, release_freed, thread_limit, use_huge_pages};
+pub use mount_ids::{UniqueMount, parent_mount, unique_mount};
 pub use mount_table::{
     Mount, MountTable, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of, mounts_on,
 };
 pub use mount_users::{Use, all_uses, other_namespaces, processes_in, users_of_mount};
+pub use peer::{peer_groups, peer_pidfd};
 pub use positioned::{data_ranges, punch_hole};
 pub use process::{
     Ended, end_by_signals, exec, has_read_block_device, is_ignored, is_lock_of_reader, is_running,

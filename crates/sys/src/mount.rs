@@ -315,6 +315,37 @@ pub fn bind_open(from: &crate::File, at: &Path) -> io::Result<()> {
     bind(Path::new(&format!("/proc/self/fd/{}", from.as_fd().as_raw_fd())), at)
 }
 
+/// `struct mount_attr` of `linux/mount.h`.
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+/// Makes a detached mount `nosuid,nodev` (`mount_setattr`).
+pub fn forbid_rights(mount: impl AsFd) -> io::Result<()> {
+    let set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let attributes = MountAttributes { set: set.bits().into(), clear: 0, propagation: 0, user_namespace: 0 };
+    let mount = mount.as_fd().as_raw_fd();
+    let result = call(Phase::Other, || {
+        // SAFETY: the path is an empty string, and the structure has the kernel's layout. Both live
+        // during the call, and the kernel only reads them.
+        unsafe {
+            libc::syscall(
+                libc::SYS_mount_setattr,
+                mount,
+                c"".as_ptr(),
+                libc::AT_EMPTY_PATH,
+                &raw const attributes,
+                size_of::<MountAttributes>(),
+            )
+        }
+    });
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Mounts an empty file system in memory, which only this user may enter.
 pub fn tmpfs(at: &Path) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;

@@ -136,6 +136,7 @@ impl Inner {
             top: self.top(workspace),
             state: self.dir.clone(),
             git: None,
+            door: workspace.record.door.clone(),
         }
     }
 

@@ -21,7 +21,7 @@ use store::{Fsync, LockOptions, index::WriteOptions};
 use sys::{Dir, DirMut, FileType, by_path};
 
 use super::{
-    backend::{self, image},
+    backend::{self, Door, image},
     base::{Base, OLDEST_BASE, find_in},
 };
 use crate::{
@@ -117,11 +117,11 @@ impl Plan {
 
     /// Writes the layer to the directory `to`, which must not exist, with files of `base`, which
     /// need not be mounted. Returns the stat data of the files, sorted by path.
-    pub fn write(&self, base: &Base, to: &Path) -> Result<Vec<(BString, Stat)>, Error> {
-        let held = image::mount(base)?;
+    pub fn write(&self, base: &Base, door: &Door, to: &Path) -> Result<Vec<(BString, Stat)>, Error> {
+        let held = image::mount(base, door)?;
         let written = self.write_mounted(base, to);
         drop(held);
-        let _ = image::unmount_if_unused(base);
+        let _ = image::unmount_if_unused(base, door);
         if written.is_err() {
             let _ = by_path::remove_dir_all(to);
         }

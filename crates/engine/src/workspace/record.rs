@@ -17,7 +17,10 @@ use repo::{Repository, Trust, Worktree};
 use store::{Components, Fsync, Lock, LockOptions, SharedRepository};
 use sys::{File, FileType, by_path};
 
-use super::{backend::Backend, session};
+use super::{
+    backend::{Backend, Door},
+    session,
+};
 
 /// The reason in the `locked` file of a workspace's administrative directory.
 pub const LOCK_REASON: &str = "sapwood workspace";
@@ -152,6 +155,8 @@ pub struct Record {
     pub activity: Activity,
     /// `None` for a linked worktree of the repository.
     pub sealed: Option<Sealed>,
+    /// Who mounts it.
+    pub door: Door,
 }
 
 /// A workspace of a repository.
@@ -565,6 +570,7 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
             }
             None => None,
         },
+        door: one("service").map_or(Door::Own, |socket| Door::Service(path_of(socket))),
     };
     Ok(Some(Workspace { name: name.to_owned(), state, record }))
 }
@@ -604,6 +610,9 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
             add("as", new.to_string().into());
         }
     }
+    if let Door::Service(socket) = &record.door {
+        add("service", bytes(socket));
+    }
     let content = format::config::edit(b"", &edits).map_err(store::config::Error::Key)?;
     let mut lock = Lock::take(&state.join("record"), &LockOptions::default())?;
     lock.write(&content)?;
@@ -637,6 +646,7 @@ mod tests {
                     new: ObjectId::null(HashKind::Sha256),
                 }),
             }),
+            door: Door::Service("/run/a socket".into()),
         }
     }
 

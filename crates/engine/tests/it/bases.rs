@@ -300,6 +300,7 @@ fn contents_that_nobody_needs_are_given_back() {
         durability: Default::default(),
         activity: engine::workspace::record::Activity::Active,
         sealed: None,
+        door: Default::default(),
     };
     let common = opened.real_common_dir();
     engine::workspace::record::create(&common, "w".as_ref(), record, shared, &Fsync::default())

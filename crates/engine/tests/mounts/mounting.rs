@@ -6,7 +6,7 @@ use std::{
 };
 
 use engine::workspace::{
-    backend::{self, Backend, Busy, Error, Mounted, image},
+    backend::{self, Backend, Busy, Door, Error, Mounted, image},
     record::Durability,
 };
 
@@ -78,11 +78,11 @@ fn an_image_is_mounted_once_and_unmounted_when_unused() {
     let image = mounts.iter().find(|mount| mount.point == one.layers.base.files()).expect("mounted");
     assert_eq!(image.source, one.layers.base.image(), "no loop device");
     one.unmount(Backend::Image).expect("nobody uses it");
-    assert!(!image::unmount_if_unused(&one.layers.base).expect("the other uses it"));
+    assert!(!image::unmount_if_unused(&one.layers.base, &Door::Own).expect("the other uses it"));
     assert!(image::is_mounted(&one.layers.base).expect("known"));
     two.unmount(Backend::Image).expect("nobody uses it");
-    assert!(image::unmount_if_unused(&one.layers.base).expect("unused"));
-    assert!(image::unmount_if_unused(&one.layers.base).expect("nothing to do"));
+    assert!(image::unmount_if_unused(&one.layers.base, &Door::Own).expect("unused"));
+    assert!(image::unmount_if_unused(&one.layers.base, &Door::Own).expect("nothing to do"));
     assert!(!image::is_mounted(&one.layers.base).expect("known"));
     assert!(fs::read_dir(one.layers.base.files()).expect("a directory").next().is_none());
 }
@@ -132,7 +132,7 @@ fn any_name_of_a_layer_works() {
         assert_eq!(place.state(backend), Mounted::Here);
         assert!(place.layers.site.upper.join("file").exists());
         place.unmount(backend).expect("unused");
-        assert!(image::unmount_if_unused(&place.layers.base).expect("unused"));
+        assert!(image::unmount_if_unused(&place.layers.base, &Door::Own).expect("unused"));
     }
     // The mount call for older kernels, in which all names must fit into one page.
     let place = Place::below(&above.path().join(STRANGE));
@@ -347,7 +347,7 @@ fn an_unused_copy_of_a_mount_does_no_harm() {
     user.wait().expect("it ends");
     place.mount(Backend::Image).expect("mounted again");
     place.unmount(Backend::Image).expect("nobody uses it");
-    assert!(image::unmount_if_unused(&place.layers.base).expect("unused"));
+    assert!(image::unmount_if_unused(&place.layers.base, &Door::Own).expect("unused"));
     assert_eq!(place.state(Backend::Image), Mounted::No);
     place.mount(Backend::Image).expect("mounted again");
     fs::write(place.top("file"), "new").expect("written");
@@ -386,7 +386,8 @@ fn a_base_is_not_unmounted_below_a_new_workspace() {
                     place.mount(Backend::Image).expect("mounted");
                     assert_eq!(fs::read(place.top("file")).expect("the base is there"), b"content of file\n");
                     place.unmount(Backend::Image).expect("nobody uses it");
-                    image::unmount_if_unused(&place.layers.base).expect("it is known who uses it");
+                    image::unmount_if_unused(&place.layers.base, &Door::Own)
+                        .expect("it is known who uses it");
                 }
             });
         }

@@ -197,7 +197,14 @@ fn layers(root: &Path) -> Layers {
     Layers {
         base,
         frozen: Vec::new(),
-        site: Site { upper: at("upper"), work: at("work"), top: at("top"), state: at("state"), git: None },
+        site: Site {
+            upper: at("upper"),
+            work: at("work"),
+            top: at("top"),
+            state: at("state"),
+            git: None,
+            door: Default::default(),
+        },
         durability,
     }
 }

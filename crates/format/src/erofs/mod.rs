@@ -2,7 +2,8 @@
 //! in other files, the extra devices, and whiteouts. This module does no I/O.
 //!
 //! - [`mod@write`]: collects a tree, assigns an offset to each inode, and produces the bytes;
-//! - [`read`]: reads an image back, and refuses everything that the writer does not produce.
+//! - [`read`]: reads an image back, and refuses what the writer does not produce;
+//! - [`canonical`]: refuses every image that differs in a byte from the one that the writer makes.
 //!
 //! # Layout
 //!
@@ -25,6 +26,7 @@
 //! Source: Linux, `Documentation/filesystems/erofs.rst`, and "Core on-disk format" at
 //! erofs.docs.kernel.org. Numbers are little-endian.
 
+pub mod canonical;
 mod disk;
 pub mod read;
 #[cfg(test)]

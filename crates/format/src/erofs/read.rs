@@ -102,8 +102,8 @@ struct Open {
     parent: u64,
     /// The length of its path.
     path: usize,
-    /// The offsets and lengths of its blocks, the last one first.
-    blocks: Vec<(usize, usize)>,
+    /// Its blocks that are left. They are not listed: nested directories may claim one range.
+    blocks: Blocks,
     /// The number of the next entry of the current block.
     next: usize,
     /// The previous name.
@@ -112,6 +112,36 @@ struct Open {
     dots: u32,
     subdirectories: u32,
     links: u32,
+}
+
+/// The blocks of a directory that are left.
+struct Blocks {
+    /// The offset of the current block, and the end of the full size at `start`.
+    start: usize,
+    end: usize,
+    block_size: usize,
+    /// The offset and length of the inline data, which come last.
+    tail: Option<(usize, usize)>,
+}
+
+impl Blocks {
+    /// Returns the offset and the length of the current block.
+    fn current(&self) -> Option<(usize, usize)> {
+        if self.start < self.end {
+            Some((self.start, self.block_size.min(self.end - self.start)))
+        } else {
+            self.tail
+        }
+    }
+
+    /// Goes on to the next block.
+    fn advance(&mut self) {
+        if self.start < self.end {
+            self.start = self.end.min(self.start + self.block_size);
+        } else {
+            self.tail = None;
+        }
+    }
 }
 
 fn array<const N: usize>(data: &[u8], at: usize) -> Option<[u8; N]> {
@@ -190,6 +220,11 @@ impl<'a> Image<'a> {
             devices,
             mapped,
         })
+    }
+
+    /// Returns the binary logarithm of the block size.
+    pub fn block_bits(&self) -> u32 {
+        self.block_bits
     }
 
     /// Calls `visit` for the root, with an empty path, and then for each inode, in the order of the
@@ -390,22 +425,19 @@ impl<'a> Image<'a> {
             _ => (size.div_ceil(block_size), 0),
         };
         let start = (raw.union as usize).saturating_mul(block_size);
-        let mut blocks = Vec::with_capacity(full + 1);
-        for number in 0..full {
-            let begin = start.saturating_add(number * block_size);
-            let length = block_size.min(size - number * block_size);
-            blocks.push((begin, length));
+        let end = start.saturating_add((full * block_size).min(size));
+        if tail > 0 && (raw.end % block_size + tail > block_size || raw.end.is_multiple_of(block_size)) {
+            return damaged("its inline data cross a block");
         }
-        if tail > 0 {
-            if raw.end % block_size + tail > block_size || raw.end.is_multiple_of(block_size) {
-                return damaged("its inline data cross a block");
-            }
-            blocks.push((raw.end, tail));
-        }
-        if blocks.iter().any(|&(begin, length)| begin.saturating_add(length) > self.data.len()) {
+        if full > 0 && end > self.data.len() || raw.end + tail > self.data.len() {
             return damaged("it lies outside of the image");
         }
-        blocks.reverse();
+        let tail = (tail > 0).then_some((raw.end, tail));
+        let blocks = if full > 0 {
+            Blocks { start, end, block_size, tail }
+        } else {
+            Blocks { start: 0, end: 0, block_size, tail }
+        };
         let (nid, links) = (raw.inode.nid, raw.inode.links);
         let path = path.len();
         Ok(Open { nid, parent, path, blocks, next: 0, last: Vec::new(), dots: 0, subdirectories: 0, links })
@@ -413,7 +445,7 @@ impl<'a> Image<'a> {
 
     /// Returns the next entry: name, inode number and type.
     fn next_entry(&self, dir: &mut Open, path: &BStr) -> Result<Option<(&'a BStr, u64, u8)>, Error> {
-        let Some(&(begin, length)) = dir.blocks.last() else { return Ok(None) };
+        let Some((begin, length)) = dir.blocks.current() else { return Ok(None) };
         let block = &self.data[begin..begin + length];
         let read = || {
             let count = usize::from(u16_at(block, 8)?) / DIRENT;
@@ -445,7 +477,7 @@ impl<'a> Image<'a> {
         dir.last = name.to_vec();
         dir.next += 1;
         if is_last {
-            dir.blocks.pop();
+            dir.blocks.advance();
             dir.next = 0;
         }
         Ok(Some((name.into(), nid, file_type)))

@@ -4,7 +4,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use proptest::prelude::*;
 
 use super::{
-    Place,
+    Place, canonical,
     read::{self, Content},
     write::{Error, Image, Layout, Options},
 };
@@ -183,4 +183,138 @@ fn a_file_of_many_chunks_is_one_range() {
             build(options(9, devices), &BTreeMap::from([("big".into(), Kind::File(size, Some(place)))]));
         assert_eq!(read_back(&bytes(&layout)), Ok(expected));
     }
+}
+
+/// Like [`build`], in the order of a Git index: a directory comes before its first member.
+fn build_in_order(options: Options, paths: &BTreeMap<BString, Kind>) -> Vec<u8> {
+    let has_members = |dir: &BStr| {
+        let prefix = [dir, b"/".as_bstr()].concat();
+        paths.keys().any(|path| path.starts_with(&prefix))
+    };
+    let key = |path: &BString| -> BString {
+        let slash: &[u8] = if has_members(path.as_ref()) { b"/" } else { b"" };
+        [path.as_slice(), slash].concat().into()
+    };
+    let mut ordered: Vec<(BString, &BString)> = paths.keys().map(|path| (key(path), path)).collect();
+    ordered.sort();
+    let mut image = Image::new(options, 0o755);
+    let mut nodes = BTreeMap::from([(BString::default(), 0)]);
+    for (_, path) in ordered {
+        let (dir, name) = match path.rfind_byte(b'/') {
+            Some(slash) => (path[..slash].as_bstr(), path[slash + 1..].as_bstr()),
+            None => (BStr::new(""), path.as_bstr()),
+        };
+        let parent = nodes[dir];
+        let node = match &paths[path] {
+            Kind::Directory => image.add_directory(parent, name, 0o755),
+            Kind::Symlink(target) => image.add_symlink(parent, name, target.as_bstr()),
+            Kind::File(size, place) => image.add_file(parent, name, 0o644, *size, *place),
+            Kind::Whiteout => image.add_whiteout(parent, name),
+        };
+        nodes.insert(path.clone(), node.expect("a valid node"));
+    }
+    bytes(&image.lay_out().expect("fits"))
+}
+
+fn emitted(checked: &canonical::Checked) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let emitted: Result<(), Infallible> = checked.emit(&mut |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    });
+    emitted.expect("a vector takes everything");
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn an_image_in_the_order_of_the_index_is_canonical(
+        tree in trees(), block_bits in 9u32..13, chunked: bool, uid in prop_oneof![Just(0u32), Just(70_000)],
+    ) {
+        let devices = if chunked { vec![u32::MAX, 2000] } else { vec![3000, 2000] };
+        let image = build_in_order(Options { uid, ..options(block_bits, devices.clone()) }, &tree);
+        let checked = canonical::check(&image).expect("the writer made it");
+        prop_assert_eq!(emitted(&checked), image);
+        prop_assert_eq!(checked.facts().uid, uid);
+        prop_assert_eq!(&checked.facts().devices, &devices);
+        prop_assert_eq!(checked.facts().permissions & 0o7000, 0);
+    }
+
+    /// Whatever bytes are changed: what passes is what the writer makes.
+    #[test]
+    fn a_changed_image_is_refused_or_made_by_the_writer(
+        tree in trees(), at in 0usize..1 << 16, byte: u8, cut in 0usize..1 << 16, chunked: bool,
+    ) {
+        let devices = if chunked { vec![u32::MAX, 2000] } else { vec![3000, 2000] };
+        let mut image = build_in_order(options(9, devices), &tree);
+        let (at, end) = (at % image.len(), cut % image.len());
+        prop_assert!(canonical::check(&image[..end]).is_err());
+        image[at] = byte;
+        seal(&mut image);
+        if let Ok(checked) = canonical::check(&image) {
+            prop_assert_eq!(emitted(&checked), image);
+        }
+    }
+}
+
+fn small_tree() -> Vec<u8> {
+    let file = |block| Kind::File(700, Some(Place { device: 0, block }));
+    let paths = [
+        ("a", Kind::Directory),
+        ("a.b", file(0)),
+        ("a/link", Kind::Symlink("target".into())),
+        ("a/x", file(2)),
+        ("empty", Kind::File(0, None)),
+        ("gone", Kind::Whiteout),
+        ("sub", Kind::Directory),
+    ];
+    build_in_order(options(9, vec![3000]), &paths.map(|(path, kind)| (path.into(), kind)).into())
+}
+
+/// The bytes that a user may choose: the rest of an image follows from its tree.
+#[test]
+fn each_bit_of_an_image_is_refused_or_is_content() {
+    let image = small_tree();
+    let facts = canonical::check(&image).expect("the writer made it").facts().clone();
+    let mut free = 0;
+    for bit in 0..image.len() * 8 {
+        let mut flipped = image.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        if (1024..1536).contains(&(bit / 8)) && !(1028..1032).contains(&(bit / 8)) {
+            seal(&mut flipped);
+        }
+        let Ok(checked) = canonical::check(&flipped) else { continue };
+        free += 1;
+        assert_eq!(emitted(&checked), flipped, "bit {bit}");
+        assert_eq!(checked.facts().devices.len(), facts.devices.len(), "bit {bit}");
+    }
+    // UUID and times; names and targets; permissions, sizes and places of files.
+    assert!((200..1600).contains(&free), "{free} bits are free");
+}
+
+#[test]
+fn another_order_of_inodes_is_refused() {
+    let tree = BTreeMap::from([("a".into(), Kind::Directory), ("b".into(), Kind::Directory)]);
+    let mut image = Image::new(options(9, vec![]), 0o755);
+    for name in ["b", "a"] {
+        image.add_directory(0, name.into(), 0o755).expect("a valid node");
+    }
+    let other = bytes(&image.lay_out().expect("fits"));
+    assert!(read_back(&other).is_ok(), "its tree is the same");
+    assert!(matches!(canonical::check(&other), Err(canonical::Error::Differs { .. })));
+    canonical::check(&build_in_order(options(9, vec![]), &tree)).expect("the writer made it");
+}
+
+/// No recursion depends on the depth of the tree.
+#[test]
+fn a_deep_tree_is_checked() {
+    const DEPTH: usize = 20_000;
+    let mut image = Image::new(options(9, vec![]), 0o755);
+    let mut parent = 0;
+    for _ in 0..DEPTH {
+        parent = image.add_directory(parent, "d".into(), 0o755).expect("a valid node");
+    }
+    let image = bytes(&image.lay_out().expect("fits"));
+    let checked = canonical::check(&image).expect("the writer made it");
+    assert_eq!(checked.facts().inodes, DEPTH as u64 + 1);
 }

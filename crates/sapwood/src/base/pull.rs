@@ -126,6 +126,13 @@ impl Pull {
 /// Returns the backend of a workspace here.
 fn chosen(repo: &repo::Repository, bases: &Bases, given: Option<Backend>) -> Result<Backend, Error> {
     let (upper, programs) = (record::directory(&repo.real_common_dir()), places::programs(repo));
-    let place = backend::Place { upper: &upper, bases: bases.dir(), top: &upper, programs: &programs };
+    let service = places::mount_service(repo)?;
+    let place = backend::Place {
+        upper: &upper,
+        bases: bases.dir(),
+        top: &upper,
+        programs: &programs,
+        service: &service,
+    };
     Ok(backend::choose(given, Visibility::Joined, &place)?)
 }

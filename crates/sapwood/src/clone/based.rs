@@ -222,7 +222,9 @@ impl BaseSource<'_> {
             return Ok(Kind::Image);
         };
         let (upper, programs) = (record::directory(&repo.real_common_dir()), places::programs(repo));
-        let place = backend::Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
+        let service = places::mount_service(repo)?;
+        let place =
+            backend::Place { upper: &upper, bases: bases.dir(), top, programs: &programs, service: &service };
         let chosen = backend::choose(None, Visibility::EverybodyWithoutCopy, &place)?;
         Ok(if matches!(chosen, Backend::Image | Backend::Copy) { Kind::Image } else { Kind::Directory })
     }

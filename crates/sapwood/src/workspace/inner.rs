@@ -61,7 +61,7 @@ pub fn unmount(worktrees: &Worktrees<'_>, workspace: &Workspace, busy: Busy) -> 
         if let Ok(base) = Bases::at(&inner.base.dir).get(&inner.base.name)
             && base.kind == Kind::Image
         {
-            let _ = image::unmount_if_unused(&base);
+            let _ = image::unmount_if_unused(&base, &workspace.record.door);
         }
     }
     Ok(())

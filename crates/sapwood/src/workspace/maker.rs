@@ -16,7 +16,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     sparse::{self, Patterns},
     workspace::{
-        backend::{self, Backend, Place, Visibility},
+        backend::{self, Backend, Door, Place, Visibility},
         base::{Base, Bases, Kind, Monitor, Owner, Wanted},
         newer::{self, Source},
         record::{self, Activity, BaseRef, Durability, Record, Sealed, Workspace},
@@ -128,9 +128,11 @@ impl<'a> Maker<'a> {
         upper_dir.iter().try_for_each(|dir| repo.trust().check_dir_above(dir))?;
         let upper = upper_dir.clone().unwrap_or_else(|| record::directory(&common));
         let programs = places::programs(repo);
-        let place = Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
+        let service = places::mount_service(repo)?;
+        let place = Place { upper: &upper, bases: bases.dir(), top, programs: &programs, service: &service };
         let backend = backend::choose(options.backend, self.visibility(), &place)?;
-        let backend = if options.backend.is_none() && backend == Backend::Image {
+        let mounts_itself = backend::door_for(backend, &place) == Door::Own;
+        let backend = if options.backend.is_none() && backend == Backend::Image && mounts_itself {
             self.of_existing_base(repo, &bases, commit)?
         } else {
             backend
@@ -171,6 +173,7 @@ impl<'a> Maker<'a> {
             top: top.to_owned(),
             name: options.name.clone(),
             upper_dir,
+            door: backend::door_for(backend, &place),
             backend,
             layers: options.layers.clone(),
             source: options.source.clone(),
@@ -287,6 +290,7 @@ pub(super) struct NewWorkspace<'a> {
     name: Option<BString>,
     upper_dir: Option<PathBuf>,
     backend: Backend,
+    door: Door,
     layers: Vec<PathBuf>,
     source: Option<Rc<Source>>,
     /// The stat data of the files of the newer layer.
@@ -338,6 +342,7 @@ impl NewFiles for NewWorkspace<'_> {
                 None => Activity::Active,
             },
             sealed: self.options.sealed.clone(),
+            door: self.door.clone(),
         };
         // A sync here would wait for the contents of the base: a journal writes data in order.
         let is_pending = self.base.as_ref().is_some_and(|base| base.pending.is_some());
@@ -483,7 +488,7 @@ impl NewWorkspace<'_> {
         if plan.is_empty() {
             return Ok(());
         }
-        let stats = plan.write(base, &workspace.newer())?;
+        let stats = plan.write(base, &workspace.record.door, &workspace.newer())?;
         let _ = self.newer.set(stats);
         workspace.record.layers.insert(0, workspace.newer());
         Ok(workspace.store(&self.settings.fsync)?)

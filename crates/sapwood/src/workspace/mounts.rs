@@ -164,7 +164,7 @@ pub fn unmount_to_replace(worktrees: &Worktrees<'_>, workspace: &Workspace) -> R
 /// Unmounts the base of a workspace if it is unused. A failure leaves a mount, which is harmless.
 pub fn release_base(workspace: &Workspace) {
     if let (Backend::Image, Ok(Some(layers))) = (workspace.record.backend, layers(workspace)) {
-        let _ = image::unmount_if_unused(&layers.base);
+        let _ = image::unmount_if_unused(&layers.base, &workspace.record.door);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::workspace::base::Bases;
+use engine::workspace::{backend, base::Bases};
 use repo::{
     Repository,
     keys::{self, Key, PathText},
@@ -31,6 +31,12 @@ pub fn default_bases(repo: &Repository) -> Result<Bases, Error> {
 pub fn configured_dir(repo: &Repository, key: Key<Option<PathText>>) -> Result<Option<PathBuf>, Error> {
     let Some(path) = repo.config_path(&key)? else { return Ok(None) };
     Ok(Some(path.resolve(repo.cwd()).map_err(|refused| Error::refused(&path, refused))?))
+}
+
+/// Returns the socket of the mount service.
+pub fn mount_service(repo: &Repository) -> Result<PathBuf, Error> {
+    let configured = configured_dir(repo, keys::sapwood::MOUNT_SERVICE)?;
+    Ok(configured.unwrap_or_else(|| backend::SERVICE.into()))
 }
 
 /// Returns the directories of `PATH`.

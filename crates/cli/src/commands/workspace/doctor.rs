@@ -36,7 +36,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         None => context.repo.work_tree().unwrap_or(&context.common).with_extension("workspaces"),
     };
     let programs = places::programs(&context.repo);
-    let place = Place { upper: &upper, bases: bases.dir(), top: &top, programs: &programs };
+    let service = places::mount_service(&context.repo)?;
+    let place =
+        Place { upper: &upper, bases: bases.dir(), top: &top, programs: &programs, service: &service };
     let found = backend::probe(Visibility::Joined, &place);
     let chosen = found.iter().find(|(_, verdict)| verdict.is_ok()).map(|(backend, _)| *backend);
     if request.json {

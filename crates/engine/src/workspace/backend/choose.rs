@@ -9,7 +9,11 @@ use std::{
 
 use sys::{FileSystem, by_path};
 
-use super::{Backend, Error, fill, fuse};
+use super::{
+    Backend, Door, Error,
+    door::{may_mount as is_privileged, serves},
+    fill, fuse,
+};
 
 /// The processes that must see the files of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub struct Place<'a> {
     pub top: &'a Path,
     /// The directories in which programs are searched, as in `PATH`.
     pub programs: &'a [PathBuf],
+    /// The socket of the mount service, which need not exist.
+    pub service: &'a Path,
 }
 
 /// Returns each backend that can serve `visibility`, the best first. The result of a backend that
@@ -78,7 +84,10 @@ fn candidates(visibility: Visibility) -> Vec<Backend> {
 fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
     match backend {
         Backend::Image => {
-            may_mount("erofs")?;
+            match may_mount("erofs") {
+                Err(Denied::User) => serves(place.service)?,
+                other => other.map_err(Denied::reason)?,
+            }
             is_in_first_user_namespace()?;
             if sys::user::kernel_version() < (6, 12) {
                 return Err("this kernel cannot mount an image file (Linux 6.12 can)".to_owned());
@@ -93,7 +102,7 @@ fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
             holds_upper(place.upper)
         }
         Backend::Overlay => {
-            may_mount("overlay")?;
+            may_mount("overlay").map_err(Denied::reason)?;
             is_in_first_user_namespace()?;
             holds_upper(place.upper)
         }
@@ -114,10 +123,34 @@ fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
     }
 }
 
-fn may_mount(kind: &str) -> Result<(), String> {
+/// Returns who mounts a new workspace with this backend.
+pub fn door_for(backend: Backend, place: &Place<'_>) -> Door {
+    if backend == Backend::Image && !is_privileged() {
+        Door::Service(place.service.to_owned())
+    } else {
+        Door::Own
+    }
+}
+
+/// The reason why this process cannot mount a file system.
+enum Denied {
+    User,
+    Kernel(&'static str),
+}
+
+impl Denied {
+    fn reason(self) -> String {
+        match self {
+            Denied::User => "this user may not mount".to_owned(),
+            Denied::Kernel(kind) => format!("this kernel has no file system '{kind}'"),
+        }
+    }
+}
+
+fn may_mount(kind: &'static str) -> Result<(), Denied> {
     sys::mount::may_mount(kind).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => "this user may not mount".to_owned(),
-        _ => format!("this kernel has no file system '{kind}'"),
+        io::ErrorKind::PermissionDenied => Denied::User,
+        _ => Denied::Kernel(kind),
     })
 }
 

@@ -7,6 +7,10 @@ use std::{
 };
 
 use bstr::{BStr, BString};
+use mountd::{
+    client,
+    wire::{Answer, Code},
+};
 use sys::FileSystem;
 
 use super::{super::base, Backend};
@@ -88,6 +92,9 @@ pub enum Error {
     /// The wanted backend does not work here.
     #[error("the backend '{}' does not work here: {reason}", .backend.name())]
     Unfit { backend: Backend, reason: String },
+    /// The mount service refused, or did not answer.
+    #[error("cannot mount '{}' by the mount service at '{}': {what}", .path.display(), .socket.display())]
+    Service { path: PathBuf, socket: PathBuf, what: String },
     #[error(transparent)]
     Base(#[from] crate::workspace::base::Error),
     #[error(transparent)]
@@ -172,6 +179,7 @@ impl Error {
             | Error::Nested { .. }
             | Error::Io { .. }
             | Error::Mount { .. }
+            | Error::Service { .. }
             | Error::Start { .. }
             | Error::Newer(_)
             | Error::Upper(_)
@@ -262,6 +270,42 @@ fn quoted(path: &Path) -> BString {
 
 fn joined(messages: &[String]) -> String {
     messages.iter().map(|message| format!("; {message}")).collect()
+}
+
+/// Returns the error of a request that the mount service did not serve.
+pub(super) fn refused(error: client::Error, at: &Path, socket: &Path) -> Error {
+    let what = match error {
+        client::Error::Refused(answer) => words(&answer),
+        other => other.to_string(),
+    };
+    Error::Service { path: at.to_owned(), socket: socket.to_owned(), what }
+}
+
+/// Returns the reason of a refusal, in words.
+pub(super) fn words(answer: &Answer) -> String {
+    let what = match answer.code {
+        Code::Done => "it is done",
+        Code::Malformed => "it is of another version",
+        Code::Root => "it does not serve root",
+        Code::Busy => "it is busy",
+        Code::Namespace => "it serves no process in a user namespace",
+        Code::Descriptor => "a file or directory is of another type, or cannot be read",
+        Code::Owner => "a directory belongs to another user",
+        Code::FileSystem => "a directory or file lies on a file system that it does not take",
+        Code::MountPoint => "the mount point is not empty, or something is mounted there",
+        Code::Image => "it does not take the image",
+        Code::Limit => "this user has too many mounts",
+        Code::InUse => "the upper layer is mounted elsewhere",
+        Code::NoMount => "nothing of this user is mounted there",
+        Code::Kernel => return kernel_words(answer),
+        Code::Broken => "it cannot work; its log says why",
+    };
+    format!("{what}{}", joined(&answer.messages))
+}
+
+fn kernel_words(answer: &Answer) -> String {
+    let source = io::Error::from_raw_os_error(answer.errno);
+    format!("{}{}", sys::reason(&source), joined(&answer.messages))
 }
 
 /// Returns the error of a mount that the kernel rejected, with its cause. The kernel itself mostly

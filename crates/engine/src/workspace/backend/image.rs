@@ -16,7 +16,7 @@ use sys::{File, Mount, by_path, mount::Unmount};
 
 use super::{
     super::base::{Base, Kind},
-    Error,
+    Door, Error, door,
     error::explained,
     real,
 };
@@ -41,7 +41,7 @@ pub struct Locks {
 ///
 /// The image of a difference is locked before that below it, which has none below it itself. So two
 /// processes never wait for each other.
-pub fn mount(base: &Base) -> Result<Option<Locks>, Error> {
+pub fn mount(base: &Base, door: &Door) -> Result<Option<Locks>, Error> {
     if base.kind != Kind::Image {
         return Ok(None);
     }
@@ -50,11 +50,11 @@ pub fn mount(base: &Base) -> Result<Option<Locks>, Error> {
     let below = parent.as_ref().map(|parent| lock(parent, own.namespace.as_ref())).transpose()?;
     let mut new = None;
     if let (Some(parent), Some(lock)) = (&parent, &below) {
-        let found = mount_locked(parent, lock)?;
+        let found = mount_locked(parent, lock, door)?;
         new = (found == Found::Nothing).then(|| parent.files());
     }
-    mount_locked(base, &own).inspect_err(|_| {
-        let _ = new.map(|files| sys::mount::unmount(&files, Unmount::Plain));
+    mount_locked(base, &own, door).inspect_err(|_| {
+        let _ = new.map(|files| door.unmount(&files, Unmount::Plain));
     })?;
     Ok(Some(Locks { _own: own, _parent: below }))
 }
@@ -66,7 +66,7 @@ enum Found {
     Nothing,
 }
 
-fn mount_locked(base: &Base, lock: &Lock) -> Result<Found, Error> {
+fn mount_locked(base: &Base, lock: &Lock, door: &Door) -> Result<Found, Error> {
     let (image, files) = (base.image(), base.files());
     let found = sys::mount_at(&files).map_err(Error::io("examine", &files))?;
     if let Some(mount) = found {
@@ -74,6 +74,10 @@ fn mount_locked(base: &Base, lock: &Lock) -> Result<Found, Error> {
     }
     if !matches!(by_path::stat(&files), Ok(Some(_))) {
         by_path::create_dir(&files).map_err(Error::io("create", &files))?;
+    }
+    if let Some(socket) = door.service() {
+        door::asked(socket, &files, |service| service.mount_image(&image, &base.devices, &files))?;
+        return Ok(Found::Nothing);
     }
     let needed: Vec<&Path> = [&image, &files].into_iter().chain(&base.devices).map(|path| &**path).collect();
     sys::mount::erofs(&image, &base.devices)
@@ -87,18 +91,18 @@ fn mount_locked(base: &Base, lock: &Lock) -> Result<Found, Error> {
 
 /// Unmounts the image of a base if no workspace visible to this process uses it, and then that of
 /// the base below it. Returns true if the own image is not mounted afterwards.
-pub fn unmount_if_unused(base: &Base) -> Result<bool, Error> {
+pub fn unmount_if_unused(base: &Base, door: &Door) -> Result<bool, Error> {
     if base.kind != Kind::Image {
         return Ok(true);
     }
-    let is_unmounted = unmount_own_if_unused(base)?;
+    let is_unmounted = unmount_own_if_unused(base, door)?;
     if let Some(parent) = base.load_parent()? {
-        unmount_own_if_unused(&parent)?;
+        unmount_own_if_unused(&parent, door)?;
     }
     Ok(is_unmounted)
 }
 
-fn unmount_own_if_unused(base: &Base) -> Result<bool, Error> {
+fn unmount_own_if_unused(base: &Base, door: &Door) -> Result<bool, Error> {
     let files = real(&base.files());
     let _lock = lock(base, None)?;
     let mounts = sys::mounts().map_err(Error::io("read", Path::new("/proc/self/mountinfo")))?;
@@ -108,7 +112,7 @@ fn unmount_own_if_unused(base: &Base) -> Result<bool, Error> {
     if mounts.iter().any(|mount| mount.lower_layers().contains(&files)) {
         return Ok(false);
     }
-    match sys::mount::unmount(&files, Unmount::Plain) {
+    match door.unmount(&files, Unmount::Plain) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
         Err(source) => Err(Error::Io { action: "unmount", path: files, source }),

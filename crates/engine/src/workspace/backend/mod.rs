@@ -8,6 +8,7 @@
 //! - [`snapshot`], [`copy`]: workspaces without an upper layer;
 //! - [`form_for`]: the form in which a backend can use a base of another user;
 //! - [`changed_base`]: notes that somebody changed the base;
+//! - [`Door`]: this process mounts, or the mount service does;
 //! - `marker`: a file in the state directory that records the process, host and namespace of the
 //!   last mount.
 //!
@@ -18,6 +19,7 @@
 
 pub(super) mod changed;
 mod choose;
+mod door;
 mod error;
 mod fill;
 pub mod fuse;
@@ -30,7 +32,8 @@ mod share;
 use std::path::{Path, PathBuf};
 
 pub use changed::changed_base;
-pub use choose::{Place, Visibility, choose, probe};
+pub use choose::{Place, Visibility, choose, door_for, probe};
+pub use door::{Door, SERVICE};
 pub use error::{Error, Process};
 pub use fill::{copy, snapshot};
 pub use share::form_for;
@@ -125,6 +128,8 @@ pub struct Site {
     pub state: PathBuf,
     /// The Git directory of a sealed workspace, which a second mount shows at `.git`.
     pub git: Option<PathBuf>,
+    /// Who mounts it.
+    pub door: Door,
 }
 
 impl Site {
@@ -136,6 +141,7 @@ impl Site {
             top: workspace.record.dir.clone(),
             state: workspace.state.clone(),
             git: workspace.bound_git_dir(),
+            door: workspace.record.door.clone(),
         }
     }
 
@@ -222,13 +228,14 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
     changed::note(layers)?;
     match backend {
         Backend::Image => {
-            let held = image::mount(&layers.base)?;
-            let mounted = crash::recover(layers, Form::Trusted)
+            let door = &layers.site.door;
+            let held = image::mount(&layers.base, door)?;
+            let mounted = crash::recover(layers, door.form())
                 .and_then(|()| overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current()));
             drop(held);
             if let Err(error) = mounted {
                 // The base may have been mounted only for this workspace.
-                let _ = image::unmount_if_unused(&layers.base);
+                let _ = image::unmount_if_unused(&layers.base, door);
                 return Err(error);
             }
         }

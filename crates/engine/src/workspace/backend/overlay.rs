@@ -9,7 +9,7 @@ use std::{
 
 use sys::{
     Dir, File, FileType, MountTable, by_path,
-    mount::{Attributes, Overlay, Unmount},
+    mount::{Attributes, MountError, Overlay, Unmount},
 };
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
         crash::{is_torn, mark},
         record::Durability,
     },
-    Busy, Changes, Error, Layers, Mounted, Process, Site,
+    Busy, Changes, Door, Error, Layers, Mounted, Process, Site, door,
     error::explained,
     marker::{self, Marker},
     place_of, real,
@@ -103,7 +103,7 @@ pub(super) fn show_git(site: &Site) -> Result<(), Error> {
     let place = open_place(site).map_err(Error::io("open", &path))?;
     match sys::mount_id(&place.path()).map_err(Error::io("examine", &path))? {
         Some((_, true)) => Ok(()),
-        _ => sys::mount::bind(git, &place.path()).map_err(Error::io("mount", &path)),
+        _ => site.door.bind(git, &place.path()),
     }
 }
 
@@ -116,7 +116,7 @@ fn hide_git(site: &Site) -> Result<(), Error> {
         Some((_, true)) if site.git.is_some() => {
             // It would be in use.
             drop(place);
-            unmount_unused(&path)
+            unmount_unused(&path, &site.door)
         }
         _ => Ok(()),
     }
@@ -134,7 +134,7 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
         upper: &layers.site.upper,
         work: &layers.site.work,
         attributes: match rights {
-            Rights::Full => Attributes::Trusted,
+            Rights::Full => layers.site.door.attributes(),
             Rights::InUserNamespace => Attributes::User,
         },
         durability: match layers.durability {
@@ -142,6 +142,9 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
             Durability::Volatile => sys::mount::Durability::Volatile,
         },
     };
+    if let (Rights::Full, Some(socket)) = (rights, layers.site.door.service()) {
+        return ask(socket, &overlay, &layers.site.top);
+    }
     let made = make(&overlay, &layers.site.top).or_else(|error| match overlay.durability {
         // Linux 5.10 and newer know `volatile`.
         sys::mount::Durability::Volatile if sys::mount::takes_no_descriptors(&error) => {
@@ -156,7 +159,19 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
     })
 }
 
-fn make(overlay: &Overlay<'_>, top: &Path) -> Result<(), sys::mount::MountError> {
+/// Lets the mount service mount the overlay at `top`.
+fn ask(socket: &Path, overlay: &Overlay<'_>, top: &Path) -> Result<(), Error> {
+    let wanted = mountd::client::Overlay {
+        top,
+        upper: overlay.upper,
+        work: overlay.work,
+        lower: overlay.lower.clone(),
+        is_volatile: overlay.durability == sys::mount::Durability::Volatile,
+    };
+    door::asked(socket, top, |service| service.mount_overlay(&wanted))
+}
+
+fn make(overlay: &Overlay<'_>, top: &Path) -> Result<(), MountError> {
     match sys::mount::overlay(overlay) {
         Ok(made) => made.attach(top).map_err(Into::into),
         Err(error) if sys::mount::takes_no_descriptors(&error) => {
@@ -171,12 +186,12 @@ fn make(overlay: &Overlay<'_>, top: &Path) -> Result<(), sys::mount::MountError>
 pub(super) fn unmount(site: &Site, busy: Busy, changes: Changes) -> Result<(), Error> {
     let top = &site.top;
     if busy == Busy::Detach {
-        sys::mount::unmount(top, Unmount::Lazy).map_err(Error::io("unmount", top))?;
+        site.door.unmount(top, Unmount::Lazy).map_err(Error::io("unmount", top))?;
         return finish(site, changes);
     }
     refuse_users_elsewhere(site)?;
     hide_git(site)?;
-    if let Err(error) = unmount_unused(top) {
+    if let Err(error) = unmount_unused(top, &site.door) {
         show_git(site)?;
         return Err(error);
     }
@@ -196,16 +211,16 @@ fn refuse_users_elsewhere(site: &Site) -> Result<(), Error> {
 pub(super) fn unmount_in_namespace(site: &Site) -> Result<(), Error> {
     refuse_copies(site)?;
     refuse_users_elsewhere(site)?;
-    unmount_unused(&site.top)?;
+    unmount_unused(&site.top, &site.door)?;
     mark::settle(site)
 }
 
 /// Unmounts the overlay at `top`. Returns [`Error::Busy`] if processes use it.
-fn unmount_unused(top: &Path) -> Result<(), Error> {
+fn unmount_unused(top: &Path, door: &Door) -> Result<(), Error> {
     const TRIES: u32 = 4;
     const PAUSE: Duration = Duration::from_millis(5);
     let mut tries = 0;
-    while let Err(source) = sys::mount::unmount(top, Unmount::Plain) {
+    while let Err(source) = door.unmount(top, Unmount::Plain) {
         if source.kind() != std::io::ErrorKind::ResourceBusy {
             return Err(Error::Io { action: "unmount", path: top.to_owned(), source });
         }

@@ -305,6 +305,7 @@ mod tests {
             durability: None,
             activity: crate::workspace::record::Activity::Active,
             sealed: None,
+            door: Default::default(),
         };
         let workspace = Workspace { name: "w".into(), state: dir.path().to_owned(), record };
         assert_eq!(Journal::read(&workspace).expect("none yet"), None);

@@ -181,7 +181,7 @@ fn write_newer(workspace: &Workspace, layout: &Layout, base: &Base) -> Result<Ve
     if layout.newer.is_empty() && !workspace.record.layers.contains(&workspace.newer()) {
         return Ok(Vec::new());
     }
-    Ok(layout.newer.write(base, &journal::new_newer(workspace))?)
+    Ok(layout.newer.write(base, &workspace.record.door, &journal::new_newer(workspace))?)
 }
 
 /// Copies a file or a link of the worktree, with its permissions and modification time.

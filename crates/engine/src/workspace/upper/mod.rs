@@ -110,7 +110,8 @@ impl Layer {
     /// Returns the upper layer of a workspace, if its backend has one.
     pub fn of(workspace: &Workspace) -> Option<Layer> {
         let form = match workspace.record.backend {
-            Backend::Image | Backend::Overlay => Form::Trusted,
+            Backend::Image => workspace.record.door.form(),
+            Backend::Overlay => Form::Trusted,
             Backend::OverlayUser => Form::User,
             Backend::Fuse => match fuse::program_of(&workspace.state) {
                 Some(fuse::Program::UnionfsFuse) => Form::UnionFs,

@@ -202,6 +202,8 @@ define! {
         FOLD_PACKS: BString = "sapwood.foldPacks" or "true";
         /// the HTTP client: `builtin`, `git`, or `auto` for Git if there is one
         HTTP: BString = "sapwood.http" or "auto";
+        /// the socket of the mount service; unset: `/run/sapwood/mountd.sock`
+        MOUNT_SERVICE: Option<PathText> = "sapwood.mountService";
         /// write the objects of `add` as a pack: `auto`, a boolean, or from this number of objects
         PACK_ON_ADD: BString = "sapwood.packOnAdd" or "auto";
         /// write files while the pack of a clone still arrives

@@ -40,8 +40,14 @@ impl Place {
             pending: None,
             parent: None,
         };
-        let site =
-            Site { upper: at("upper"), work: at("work"), top: at("top"), state: at("state"), git: None };
+        let site = Site {
+            upper: at("upper"),
+            work: at("work"),
+            top: at("top"),
+            state: at("state"),
+            git: None,
+            door: Default::default(),
+        };
         let layers = Layers { base, frozen: Vec::new(), site, durability: Durability::Volatile };
         let layer = super::super::layer(&layers, Form::User);
         let place = Place { root, layers, layer };
@@ -238,6 +244,7 @@ fn the_link_to_the_repository_is_written_again() {
         top: root.path().join("top"),
         state,
         git: None,
+        door: Default::default(),
     };
     restore_link(&site).expect("nothing to link to");
     fs::create_dir_all(&admin).expect("made");
