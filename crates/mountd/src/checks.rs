@@ -1,5 +1,5 @@
-//! Checks of the descriptors that a user passes. Each fact is read from the descriptor itself, so it
-//! cannot change between the check and the use.
+//! Checks of the descriptors that a user passes. Each fact is read from the descriptor itself, so
+//! it cannot change between the check and the use.
 
 use std::{
     io,

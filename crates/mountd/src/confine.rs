@@ -10,9 +10,9 @@ use seccompiler::{SeccompAction, SeccompFilter};
 
 use crate::checks::Caller;
 
-/// The capabilities of a worker, and so of the mounts that it makes: to mount, and to enter the work
-/// directory of an overlay, which the kernel makes without permissions. It has no right to change an
-/// owner. So the kernel cannot copy a file of another user to an upper layer.
+/// The capabilities of a worker, and so of the mounts that it makes: to mount, and to enter the
+/// work directory of an overlay, which the kernel makes without permissions. It has no right to
+/// change an owner. So the kernel cannot copy a file of another user to an upper layer.
 const KEPT: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::DAC_OVERRIDE);
 /// To join a mount namespace. Not effective otherwise.
 const JOINING: CapabilitySet = CapabilitySet::SYS_CHROOT;
@@ -107,7 +107,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// The same on all architectures.
+/// One number on all architectures.
 const SYS_STATMOUNT: libc::c_long = 457;
 /// `poll(2)`, which some architectures do not have.
 #[cfg(target_arch = "x86_64")]

@@ -6,11 +6,11 @@
 //! - [`worker`]: such a process, which becomes the user, drops all but two capabilities, and serves
 //!   one connection;
 //! - `checks`: who owns a descriptor, and where it leads; `image`: the copy of a checked image;
-//!   `mounts`: the mounts; `table`: which mounts belong to whom; `confine`: rights and system calls.
+//!   `mounts`: the mounts; `table`: the owner of each mount; `confine`: rights and system calls.
 //!
-//! Promises: no path of a user is resolved, except the last component of a mount point that is to be
-//! unmounted. No byte of an image that a user wrote reaches the kernel: the service mounts an image
-//! that it made itself from the tree in the user's. A request that fails leaves no mount.
+//! Promises: no path of a user is resolved, except the last component of a mount point that is to
+//! be unmounted. No byte of an image that a user wrote reaches the kernel: the service mounts an
+//! image that it made itself from the tree in the user's. A request that fails leaves no mount.
 //!
 //! Design: docs/design/workspace-helper.md. Boundary and tests: docs/security.md.
 

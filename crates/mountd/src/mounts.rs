@@ -1,5 +1,5 @@
-//! The mounts. A mount is made unattached, entered into the table, and attached. Every descriptor is
-//! the caller's, and no path is resolved.
+//! The mounts. A mount is made unattached, entered into the table, and attached. Every descriptor
+//! is the caller's, and no path is resolved.
 
 use std::{
     ffi::CStr,
@@ -68,8 +68,8 @@ fn exec_flag(forbids_programs: bool) -> MountAttrFlags {
     if forbids_programs { MountAttrFlags::MOUNT_ATTR_NOEXEC } else { MountAttrFlags::empty() }
 }
 
-/// Makes the mount of an image. The kernel opens the files by their descriptors in `/proc`, which is
-/// that of the service: this process is in its own mount namespace.
+/// Makes the mount of an image. The kernel opens the files by their descriptors in `/proc`, which
+/// is that of the service: this process is in its own mount namespace.
 pub(crate) fn image(
     image: &OwnedFd,
     devices: &[OwnedFd],

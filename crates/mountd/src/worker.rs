@@ -88,8 +88,8 @@ pub fn run(policy: &Policy) -> io::Result<()> {
 
 /// Returns the mount namespace of a process, which is in the user namespace of the service. So its
 /// mount namespace belongs to that user namespace too: nobody may enter another one without rights
-/// there, and no process returns to an outer user namespace. The namespaces are opened by the process
-/// id; `pidfd` then tells that the id still means this process.
+/// there, and no process returns to an outer user namespace. The namespaces are opened by the
+/// process id; `pidfd` then tells that the id still means this process.
 fn namespace_of(pid: i32, pidfd: &OwnedFd) -> io::Result<Namespace> {
     let found = Namespace::open(&format!("/proc/{pid}/ns/mnt"))?;
     let (user, own) = (stat(format!("/proc/{pid}/ns/user"))?, stat("/proc/self/ns/user")?);

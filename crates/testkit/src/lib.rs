@@ -29,6 +29,7 @@ mod group;
 pub mod imports;
 pub mod landlock;
 mod mount;
+pub mod mount_service;
 mod oracle;
 mod recorded;
 mod sandbox;

@@ -155,7 +155,7 @@ pub struct Record {
     pub activity: Activity,
     /// `None` for a linked worktree of the repository.
     pub sealed: Option<Sealed>,
-    /// Who mounts it.
+    /// The maker of its mounts.
     pub door: Door,
 }
 

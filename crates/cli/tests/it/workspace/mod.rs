@@ -27,6 +27,7 @@ mod remedies;
 mod replaced;
 mod sealed;
 mod seen;
+mod service;
 mod shared;
 mod submodules;
 mod synced;

@@ -17,15 +17,15 @@ use super::create::{Place, leftovers};
 use crate::SAPWOOD;
 
 /// A place that belongs to the ordinary user.
-struct UnprivilegedFixture {
-    place: Place,
+pub(super) struct UnprivilegedFixture {
+    pub(super) place: Place,
     /// A copy of the program that every user can reach.
     sapwood: PathBuf,
 }
 
 impl UnprivilegedFixture {
     /// Returns `None`, and prints the reason, if the test cannot change users.
-    fn new() -> Option<UnprivilegedFixture> {
+    pub(super) fn new() -> Option<UnprivilegedFixture> {
         let mut id = Command::new("id");
         if !as_ordinary_user(id.arg("-u")).output().is_ok_and(|output| output.status.success()) {
             println!("skipped: only root can become another user");
@@ -53,7 +53,7 @@ impl UnprivilegedFixture {
     }
 
     /// Runs `sapwood workspace` in the repository.
-    fn run(&self, args: &[&str]) -> Run {
+    pub(super) fn run(&self, args: &[&str]) -> Run {
         let repo = self.place.repo().path.clone();
         let output = self.command(&self.sapwood, &repo).arg("workspace").args(args).output();
         let output = output.expect("it can be run");
@@ -61,14 +61,20 @@ impl UnprivilegedFixture {
         Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
     }
 
-    fn done(&self, args: &[&str]) -> String {
+    pub(super) fn done(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!(run.code, 0, "{args:?}: {}{}", run.stdout, run.stderr);
         run.stdout.to_string()
     }
 
+    /// Runs the real Git in the repository, as its owner.
+    pub(super) fn git(&self, args: &[&str]) {
+        let status = self.command(&git(), &self.place.repo().path).args(args).status();
+        assert!(status.expect("it can be run").success(), "{args:?}");
+    }
+
     /// Runs a shell script in a workspace. `$GIT` and `$SAPWOOD` are the programs.
-    fn inside(&self, name: &str, script: &str) -> String {
+    pub(super) fn inside(&self, name: &str, script: &str) -> String {
         let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
         let sapwood = self.sapwood.display().to_string();
         let script = format!("GIT='{git}'; SAPWOOD='{sapwood}'; {script}");
@@ -131,7 +137,7 @@ fn each_backend_works_or_reports_why_not() {
 }
 
 /// Edits, commits, and removes the workspace.
-fn life(owned: &UnprivilegedFixture, name: &str) {
+pub(super) fn life(owned: &UnprivilegedFixture, name: &str) {
     let place = &owned.place;
     let both = "test \"$($GIT status --porcelain)\" = \"$($SAPWOOD status --porcelain)\"";
     assert_eq!(owned.inside(name, &format!("$GIT status --porcelain; {both}; $GIT fsck")), "");

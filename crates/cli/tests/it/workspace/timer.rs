@@ -5,6 +5,30 @@ use std::{fs, path::Path, process::Command};
 use super::create::Place;
 use crate::SAPWOOD;
 
+/// The package's check demands it of the packaged unit too (`.ci/package`).
+#[test]
+fn the_units_of_the_mount_service_are_valid_and_confined() {
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/system");
+    if !testkit::has_program("systemd-analyze") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory for tests");
+    let files = ["sapwood-mountd.service", "sapwood-mountd.socket"].map(|name| {
+        let text = fs::read_to_string(units.join(name)).expect("a unit");
+        fs::write(dir.path().join(name), text.replace("/usr/lib/sapwood/sapwood-mountd", "/bin/true"))
+            .expect("written");
+        dir.path().join(name)
+    });
+    let verify = Command::new("systemd-analyze").args(["verify", "--man=no"]).args(&files).output();
+    let verify = verify.expect("it was there");
+    let said = String::from_utf8_lossy(&verify.stderr);
+    assert!(verify.status.success() && !said.contains("sapwood-mountd"), "{said}");
+    let security = ["security", "--offline=yes", "--threshold=30", "--no-pager"];
+    let security = Command::new("systemd-analyze").args(security).arg(&files[0]).output();
+    let security = security.expect("it was there");
+    assert!(security.status.success(), "{}", String::from_utf8_lossy(&security.stdout));
+}
+
 #[test]
 fn the_timer_runs_gc_with_its_options() {
     let place = Place::new();

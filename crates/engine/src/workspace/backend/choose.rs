@@ -179,12 +179,26 @@ fn may_make_namespaces() -> Result<(), String> {
     if !is_root && is("/proc/sys/kernel/unprivileged_userns_clone", b"0") {
         return Err("the setting kernel.unprivileged_userns_clone forbids user namespaces".to_owned());
     }
-    if !is_root && is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", b"1") {
+    let is_restricted = is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", b"1");
+    if !is_root && is_restricted && !has_profile() {
         return Err(
-            "the setting kernel.apparmor_restrict_unprivileged_userns forbids user namespaces".to_owned()
+            "the setting kernel.apparmor_restrict_unprivileged_userns forbids user namespaces; the profile of the \
+             package allows them: apparmor_parser -r /etc/apparmor.d/sapwood"
+                .to_owned(),
         );
     }
     Ok(())
+}
+
+/// Returns true if AppArmor applies the profile of the package to this process.
+fn has_profile() -> bool {
+    let label = by_path::read(Path::new("/proc/self/attr/apparmor/current")).ok().flatten();
+    label.is_some_and(|label| is_profile(&label))
+}
+
+/// `packaging/apparmor/sapwood` names the profile.
+fn is_profile(label: &[u8]) -> bool {
+    label.split(u8::is_ascii_whitespace).next() == Some(b"sapwood")
 }
 
 /// Types of file systems that the kernel rejects for an upper layer, because they cannot store its
@@ -221,6 +235,14 @@ fn existing(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn recognises_the_profile_of_the_package() {
+        assert!(is_profile(b"sapwood (unconfined)\n"));
+        for label in [&b"unconfined\n"[..], b"", b"sapwood-other (enforce)\n", b"snap.sapwood (enforce)\n"] {
+            assert!(!is_profile(label));
+        }
+    }
 
     #[test]
     fn orders_backends_by_who_sees_the_files() {

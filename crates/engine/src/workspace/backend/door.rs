@@ -1,4 +1,4 @@
-//! Who makes the mounts of a workspace: this process, or the mount service for users who may not
+//! The maker of a workspace's mounts: this process, or the mount service for users who may not
 //! mount.
 //!
 //! The record names the door. It decides the form of the upper layer's marks too: the service uses
@@ -18,7 +18,7 @@ use crate::workspace::upper::Form;
 /// The socket of the machine's mount service.
 pub const SERVICE: &str = client::SOCKET;
 
-/// Who makes the mounts of a workspace.
+/// The maker of a workspace's mounts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Door {
     /// A process that has the right to mount.

@@ -128,7 +128,7 @@ pub struct Site {
     pub state: PathBuf,
     /// The Git directory of a sealed workspace, which a second mount shows at `.git`.
     pub git: Option<PathBuf>,
-    /// Who mounts it.
+    /// The maker of its mounts.
     pub door: Door,
 }
 
