@@ -1,5 +1,5 @@
-//! Bytes that may be an image: one that passes the check of the mount service is, byte by byte, what
-//! the writer makes, and the check passes again.
+//! Bytes that may be an image. The writer makes the same bytes of an image that passes the check of
+//! the mount service.
 
 #![no_main]
 

@@ -50,73 +50,30 @@ pub(crate) fn joining(join: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     joined
 }
 
-/// The system calls of a worker after its start. Any other one ends the process. The kernel checks
-/// no arguments of these: the capabilities bound them.
-const ALLOWED: &[libc::c_long] = &[
-    // Messages, and the descriptors that come along.
-    libc::SYS_recvmsg,
-    libc::SYS_sendmsg,
-    libc::SYS_getsockopt,
-    libc::SYS_close,
-    libc::SYS_fcntl,
-    libc::SYS_ppoll,
-    // Files: the user's image, its copy, the table.
-    libc::SYS_openat,
-    libc::SYS_read,
-    libc::SYS_pread64,
-    libc::SYS_write,
-    libc::SYS_pwrite64,
-    libc::SYS_lseek,
-    libc::SYS_fstat,
-    libc::SYS_newfstatat,
-    libc::SYS_statx,
-    libc::SYS_fstatfs,
-    libc::SYS_getdents64,
-    libc::SYS_unlinkat,
-    libc::SYS_flock,
-    // Mounts.
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_mount_setattr,
-    libc::SYS_umount2,
-    libc::SYS_fchdir,
-    libc::SYS_setns,
-    libc::SYS_capset,
-    SYS_STATMOUNT,
-    // Memory, and the end.
-    libc::SYS_brk,
-    libc::SYS_mmap,
-    libc::SYS_mremap,
-    libc::SYS_munmap,
-    libc::SYS_mprotect,
-    libc::SYS_madvise,
-    libc::SYS_futex,
-    libc::SYS_getrandom,
-    libc::SYS_sigaltstack,
-    libc::SYS_rt_sigaction,
-    libc::SYS_rt_sigprocmask,
-    libc::SYS_rt_sigreturn,
-    libc::SYS_restart_syscall,
-    libc::SYS_getpid,
-    libc::SYS_gettid,
-    libc::SYS_tgkill,
-    libc::SYS_exit,
-    libc::SYS_exit_group,
+macro_rules! calls {
+    ($($name:ident)*) => { &[$(libc::$name),*] };
+}
+
+/// The system calls of a worker after its start, by purpose: messages and what comes along; the
+/// user's image, its copy and the table; mounts; memory and the end. Any other one ends the
+/// process. No arguments are checked: the capabilities bound these calls.
+const ALLOWED: &[&[libc::c_long]] = &[
+    calls![SYS_recvmsg SYS_sendmsg SYS_close SYS_fcntl SYS_ppoll],
+    calls![SYS_openat SYS_read SYS_pread64 SYS_write SYS_pwrite64 SYS_lseek SYS_getdents64 SYS_unlinkat],
+    calls![SYS_fstat SYS_newfstatat SYS_statx SYS_fstatfs SYS_flock],
+    calls![SYS_fsopen SYS_fsconfig SYS_fsmount SYS_move_mount SYS_open_tree SYS_mount_setattr],
+    calls![SYS_umount2 SYS_fchdir SYS_setns SYS_capset],
+    // `statmount(2)` has one number on all architectures.
+    &[457],
+    calls![SYS_brk SYS_mmap SYS_mremap SYS_munmap SYS_mprotect SYS_madvise SYS_futex SYS_getrandom],
+    calls![SYS_sigaltstack SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_restart_syscall],
+    calls![SYS_getpid SYS_gettid SYS_tgkill SYS_exit SYS_exit_group],
+    #[cfg(target_arch = "x86_64")]
+    calls![SYS_open SYS_stat SYS_lstat SYS_poll],
 ];
 
-/// One number on all architectures.
-const SYS_STATMOUNT: libc::c_long = 457;
-/// `poll(2)`, which some architectures do not have.
-#[cfg(target_arch = "x86_64")]
-const POLL: &[libc::c_long] = &[libc::SYS_poll];
-#[cfg(not(target_arch = "x86_64"))]
-const POLL: &[libc::c_long] = &[];
-
 fn filter() -> Result<seccompiler::BpfProgram, seccompiler::Error> {
-    let rules = ALLOWED.iter().chain(POLL).map(|&number| (number, Vec::new())).collect();
+    let rules = ALLOWED.iter().copied().flatten().map(|&number| (number, Vec::new())).collect();
     let arch = std::env::consts::ARCH.try_into()?;
     let filter = SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, arch)?;
     Ok(filter.try_into()?)

@@ -120,28 +120,19 @@ pub(crate) fn bind(dir: &OwnedFd) -> Result<Detached, Answer> {
     Ok(Detached(mount))
 }
 
-/// The facts of the table about a mount.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
-    pub(crate) uid: u32,
-    pub(crate) namespace: u64,
-    pub(crate) bytes: u64,
-    pub(crate) upper: (u64, u64),
-}
-
 impl Detached {
-    /// Enters the mount into the table, and attaches it to `target`. Returns its identity.
+    /// Enters the mount into the table with these facts and its identity, and attaches it to
+    /// `target`. Returns its identity.
     pub(crate) fn attach(
         self,
         target: &OwnedFd,
-        facts: Facts,
+        facts: Entry,
         table: &Table,
         policy: &Policy,
     ) -> Result<u64, Answer> {
         let id = sys::unique_mount(&self.0, c"")?.id;
         let below = sys::unique_mount(target, c"")?.id;
-        let Facts { uid, namespace, bytes, upper } = facts;
-        let entry = Entry { id, uid, namespace, bytes, upper };
+        let entry = Entry { id, ..facts };
         table.lock()?.add(entry, policy)?;
         self.attach_entered(target, below, id).inspect_err(|_| {
             // An entry without a mount is dropped when it stands in the way.

@@ -92,27 +92,13 @@ pub enum Code {
     NoMount,
     /// The kernel refused. The error number says why.
     Kernel,
-    /// The service cannot work. Its log says why.
-    Broken,
 }
 
 impl Code {
-    const ALL: [Code; 15] = [
-        Code::Done,
-        Code::Malformed,
-        Code::Root,
-        Code::Busy,
-        Code::Namespace,
-        Code::Descriptor,
-        Code::Owner,
-        Code::FileSystem,
-        Code::MountPoint,
-        Code::Image,
-        Code::Limit,
-        Code::InUse,
-        Code::NoMount,
-        Code::Kernel,
-        Code::Broken,
+    #[rustfmt::skip]
+    const ALL: [Code; 14] = [
+        Code::Done, Code::Malformed, Code::Root, Code::Busy, Code::Namespace, Code::Descriptor, Code::Owner,
+        Code::FileSystem, Code::MountPoint, Code::Image, Code::Limit, Code::InUse, Code::NoMount, Code::Kernel,
     ];
 }
 

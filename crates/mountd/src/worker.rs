@@ -17,10 +17,9 @@ use rustix::{
 
 use crate::{
     checks::{self, Caller, Use},
-    confine, image,
-    mounts::{self, Facts},
+    confine, image, mounts,
     policy::Policy,
-    table::Table,
+    table::{Entry, Table},
     wire::{self, Answer, Code, Packet, REQUEST, Request},
 };
 
@@ -215,7 +214,7 @@ impl Worker<'_> {
         upper: (u64, u64),
     ) -> Result<u64, Answer> {
         self.go(true)?;
-        let facts = Facts { uid: self.caller.uid, namespace: self.theirs.number, bytes, upper };
+        let facts = Entry { id: 0, uid: self.caller.uid, namespace: self.theirs.number, bytes, upper };
         made.attach(place, facts, &self.table, self.policy)
     }
 

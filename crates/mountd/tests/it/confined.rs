@@ -33,7 +33,7 @@ fn a_worker_is_the_user_with_two_capabilities() {
     let Some(stage) = play("confined::a_worker_is_the_user_with_two_capabilities", &[], |scene| {
         let service = scene.service();
         assert_eq!(code(service.call(&Request::Hello, &[])), Code::Done);
-        // While the connection is open there is one process of this user that this one did not start.
+        // A worker lives as long as its connection.
         let all = sys::namespace::process_ids().expect("listed").into_iter();
         let mut workers: Vec<u32> = all
             .filter(|&pid| name(pid).starts_with("exe") || name(pid).starts_with("sapwood-mountd"))
@@ -42,8 +42,8 @@ fn a_worker_is_the_user_with_two_capabilities() {
         assert!(!workers.is_empty(), "it serves this user");
         for worker in workers {
             let number = |name: &str| u64::from_str_radix(&status(worker, name), 16).expect("a number");
-            assert_eq!(status(worker, "Uid"), [ORDINARY.to_string(); 4].join("\t"));
-            assert_eq!(status(worker, "Gid"), [ORDINARY.to_string(); 4].join("\t"));
+            assert_eq!(status(worker, "Uid"), [ORDINARY.to_string().as_str(); 4].join("\t"));
+            assert_eq!(status(worker, "Gid"), [ORDINARY.to_string().as_str(); 4].join("\t"));
             assert_eq!(status(worker, "Groups"), "");
             assert_eq!(number("CapEff"), KEPT);
             assert_eq!(number("CapPrm"), KEPT | JOINING);

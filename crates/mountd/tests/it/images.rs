@@ -23,8 +23,8 @@ fn write(scene: &Scene, image: &[u8]) {
     fs::write(scene.at("mine/image"), image).expect("the user's own");
 }
 
-/// Each bit of each byte that is not zero, and a slice of the others. What the service mounts, the
-/// kernel reads without a complaint, and `fsck.erofs` too.
+/// Each bit of each byte that is not zero, and a slice of the others. The kernel reads what the
+/// service mounts without a complaint, and `fsck.erofs` too.
 #[test]
 fn a_flipped_image_is_refused_or_harmless() {
     testkit::need_program("fsck.erofs");

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod confined;
+mod floors;
 mod hostile;
 mod images;
 mod life;

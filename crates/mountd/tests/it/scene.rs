@@ -41,7 +41,7 @@ pub(crate) struct Scene {
     pub(crate) dir: PathBuf,
 }
 
-/// What the user's process has to do.
+/// The part of the user's process.
 pub(crate) type Act = fn(&Scene);
 
 /// Plays a scene. `test` is the name of the calling test. Returns the service when the user's

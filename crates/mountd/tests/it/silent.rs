@@ -92,7 +92,7 @@ fn a_silent_user_is_left() {
         while scene.ask(&Request::Hello, vec![]) == Code::Busy {
             assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
         }
-        // Who asks without reading the answers stops when nobody takes more.
+        // A user who reads no answer cannot ask for ever.
         let socket = connected(scene);
         let hello = Request::Hello.encode();
         while send(&socket, &hello, &[]).is_ok() {

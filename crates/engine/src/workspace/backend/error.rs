@@ -298,7 +298,6 @@ pub(super) fn words(answer: &Answer) -> String {
         Code::InUse => "the upper layer is mounted elsewhere",
         Code::NoMount => "nothing of this user is mounted there",
         Code::Kernel => return kernel_words(answer),
-        Code::Broken => "it cannot work; its log says why",
     };
     format!("{what}{}", joined(&answer.messages))
 }
