@@ -310,6 +310,14 @@ pub enum Error {
     /// There is no checkpoint of this number.
     #[error("there is no checkpoint {0} of this worktree")]
     NoCheckpoint(u64),
+    /// The ref of a checkpoint exists, and the state cannot be read. The others can be used.
+    #[error("the checkpoint '{name}' cannot be read: {reason}")]
+    UnreadableCheckpoint {
+        /// The full name of the ref.
+        name: BString,
+        /// The object or the ref that is damaged.
+        reason: String,
+    },
     /// There are not as many entries to go back.
     #[error("nothing to undo: {wanted} back is asked for, and {left} are there")]
     NothingToUndo {

@@ -414,6 +414,18 @@ impl Invocation {
         Ok(repo)
     }
 
+    /// Opens the repository of another directory without messages and trace, if it is in one.
+    pub(crate) fn look_for_repository_at(&self, dir: &Path) -> Result<Option<repo::Repository>, Failure> {
+        match repo::Repository::open(&repo::OpenOptions { cwd: dir.to_owned(), ..self.outside() }) {
+            Ok(repo) => {
+                rules::IN_REPOSITORIES.check_variables(&self.env)?;
+                Ok(Some(repo))
+            }
+            Err(error) if error.is_outside() => Ok(None),
+            Err(error) => Err(self.unmounted(error)),
+        }
+    }
+
     fn find_repository(&self) -> Result<repo::Repository, repo::Error> {
         let repo = repo::Repository::open(&self.outside())?;
         if self.args.iter().any(may_name_an_entry) {

@@ -1,6 +1,8 @@
 //! `checkpoint`, `undo`, `redo`, `checkpoints` and `fork` as commands. The library has the tests of
 //! the states.
 
+mod unreadable;
+
 use bstr::ByteSlice as _;
 use serde_json::Value;
 use testkit::{
@@ -125,8 +127,60 @@ fn the_current_directory_stays() {
     let repo = repository(&sandbox);
     done(&repo, &["checkpoint"]);
     repo.write("deep/er/file", "1\n");
+    repo.write("deep/other/file", "1\n");
     done(&sandbox.repo("repo/deep/er"), &["undo"]);
+    assert!(repo.exists("deep/er") && !repo.exists("deep/er/file") && !repo.exists("deep/other"));
+    // The redo goes on there, and `-C` names no other directory.
+    let there = sandbox.repo("repo/deep/er");
+    done(&there, &["redo"]);
+    assert!(repo.exists("deep/er/file"));
+    done(&there, &["-C", "../..", "undo"]);
     assert!(repo.exists("deep/er") && !repo.exists("deep/er/file"));
+}
+
+/// A file would take the place of the current directory, or of one above it.
+#[test]
+fn the_current_directory_does_not_give_way_to_a_file() {
+    let sandbox = Sandbox::new();
+    let repo = repository(&sandbox);
+    repo.write("deep", "a file\n");
+    done(&repo, &["checkpoint"]);
+    repo.remove("deep");
+    repo.write("a", "2\n");
+    repo.write("deep/er/file", "1\n");
+    for place in ["repo/deep", "repo/deep/er"] {
+        let refused = run(&sandbox.repo(place), &["undo"]);
+        let message = "fatal: 'deep' is in the way: it is the current directory, or has it inside\n";
+        assert_eq!((refused.code, refused.stderr.to_str_lossy().as_ref()), (128, message));
+        assert_eq!((repo.read("a"), repo.exists("deep/er/file")), ("2\n".into(), true));
+    }
+    std::fs::create_dir(repo.join("deeper")).expect("a directory");
+    done(&sandbox.repo("repo/deeper"), &["undo"]);
+    assert_eq!(repo.read("deep"), "a file\n");
+}
+
+/// From a directory below, the whole worktree is stored and restored.
+#[test]
+fn a_directory_below_is_no_limit() {
+    let sandbox = Sandbox::new();
+    let repo = repository(&sandbox);
+    repo.write(".gitignore", "out/\n");
+    repo.write("out/o", "ignored\n");
+    repo.write("new/file", "1\n");
+    for (place, content) in [("repo/dir", "2\n"), ("repo/new", "3\n"), ("repo/out", "4\n")] {
+        repo.write("a", content);
+        repo.write("dir/b", content);
+        repo.write("beside", content);
+        done(&sandbox.repo(place), &["checkpoint"]);
+        for path in ["a", "dir/b", "beside"] {
+            repo.write(path, "changed\n");
+        }
+        done(&sandbox.repo(place), &["undo"]);
+        for path in ["a", "dir/b", "beside"] {
+            assert_eq!(repo.read(path), content, "{path} in {place}");
+        }
+        assert_eq!((repo.read("out/o"), repo.read("new/file")), ("ignored\n".into(), "1\n".into()));
+    }
 }
 
 /// A worktree with changes of every kind, whose last checkpoint is older.

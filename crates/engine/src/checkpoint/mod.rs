@@ -50,9 +50,38 @@ pub enum Error {
     /// The file differs from its index entry, and the examination did not report that.
     #[error("'{0}' was changed while it was examined; try again")]
     Changed(BString),
+    /// A path that the plan would change cannot be examined or read, so no entry holds it.
+    #[error("'{path}' cannot be read, so no checkpoint holds it: {reason}")]
+    Unreadable { path: BString, reason: String },
+    /// Without a readable file of rules, ignored files would count as untracked ones.
+    #[error("cannot read the ignore rules in '{path}': {reason}")]
+    UnreadableRules { path: BString, reason: String },
+    /// The change of a file is hidden from Git, so no entry holds it.
+    #[error("'{0}' is marked assume-unchanged and differs from the index, so no checkpoint holds it")]
+    AssumedUnchanged(BString),
+    /// A file would take the place of the directory that stays.
+    #[error("'{0}' is in the way: it is the current directory, or has it inside")]
+    CurrentDirectory(BString),
+    /// An object that the restored files or the index need is missing.
+    #[error("the object {oid} of '{path}' is missing")]
+    Missing { path: BString, oid: ObjectId },
     /// Something that no entry holds is in the place of a file.
     #[error("'{0}' is in the way: it is ignored, a repository or no file, so no checkpoint holds it")]
     InTheWay(BString),
+}
+
+impl Error {
+    /// Returns true if an object of the state to restore is missing or damaged.
+    pub fn is_about_objects(&self) -> bool {
+        matches!(
+            self,
+            Error::Look(LookError::Object(_) | LookError::NoTree(_) | LookError::MalformedTree(_))
+                | Error::Objects(_)
+                | Error::NoEntry(_)
+                | Error::NoList(_)
+                | Error::Missing { .. }
+        )
+    }
 }
 
 /// The mode and the object of a path.

@@ -78,6 +78,17 @@ impl Snapshot {
         }
     }
 
+    /// Returns the paths that could not be read, with the reasons.
+    pub(super) fn unreadable(&self) -> HashMap<&BStr, &str> {
+        let mut found = HashMap::new();
+        for LeftOut { path, reason } in &self.left_out {
+            if let Reason::Unreadable(reason) = reason {
+                found.insert(path.as_bstr(), reason.as_str());
+            }
+        }
+        found
+    }
+
     /// Returns true if a file was changed so late that a later change may have the same time.
     pub(super) fn is_recent(&self, stat: &Stat) -> bool {
         let since = |began: SystemTime| began.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -107,6 +118,8 @@ pub enum Reason {
     Name,
     /// It cannot be read.
     Unreadable(String),
+    /// Git does not look at it (`update-index --skip-worktree`).
+    Skipped,
 }
 
 /// Stages the objects of the present state in `transaction`. `index` is full, and its monitor was
@@ -126,8 +139,14 @@ pub fn snapshot(
     index.apply(stored.edits);
     index.resolve_undo = None;
     let worktree = write_tree(index, repo, transaction, Missing::Refused)?.root;
-    let state = State { worktree, index: index_tree, stages, intent_to_add };
     let Changes { ignored, left_out, .. } = found;
+    let state = State {
+        worktree,
+        index: index_tree,
+        stages,
+        intent_to_add,
+        left_out: unreadable(repo, &left_out, transaction)?,
+    };
     Ok(Snapshot { state, files: stored.files, ignored, left_out, began })
 }
 
@@ -178,10 +197,10 @@ impl Finder<'_> {
             if is_replaced_above(root, path.as_bstr()) {
                 changes.missing.push(path);
             } else {
-                let reason = Reason::Unreadable(sys::reason(&source).to_string());
-                self.left_out.push(LeftOut { path, reason });
+                self.unreadable(path, &source);
             }
         }
+        self.warned(worktree.found.warnings)?;
         for pair in worktree.changes {
             let of_index = index.entries_in(index.range_of(pair.path.as_bstr())).next();
             let Some(entry) = of_index.filter(|entry| entry.stage == Stage::Normal) else { continue };
@@ -217,8 +236,29 @@ impl Finder<'_> {
         if self.scope.interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
+    fn unreadable(&mut self, path: BString, source: &std::io::Error) {
+        let reason = Reason::Unreadable(sys::reason(source).to_string());
+        self.left_out.push(LeftOut { path, reason });
+    }
+
+    /// Notes the directories that a walk could not read.
+    fn warned(&mut self, warnings: Vec<untracked::Warning>) -> Result<(), Error> {
+        for warning in warnings {
+            match warning {
+                untracked::Warning::Directory { path, source } => self.unreadable(path, &source),
+                untracked::Warning::IgnoreFile { path, source } => {
+                    let reason = sys::reason(&source).to_string();
+                    return Err(Error::UnreadableRules { path, reason });
+                }
+                // Git ignores it, too.
+                untracked::Warning::LargeIgnoreFile { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
     /// An unmerged path has the content of its file, whatever its stages are.
-    fn unmerged(&self, index: &Index, changes: &mut Changes) {
+    fn unmerged(&mut self, index: &Index, changes: &mut Changes) {
         let mut probe = PathProbe::new(self.root);
         let mut last = None;
         let unmerged = index.entries_in(0..if index.is_unmerged() { index.len() } else { 0 });
@@ -231,6 +271,10 @@ impl Finder<'_> {
                 _ if entry.mode.is_gitlink() => changes.missing.push(path.to_owned()),
                 Found::Present(stat) if stat.file_type != FileType::Directory => {
                     changes.tracked.push((path.to_owned(), None));
+                }
+                Found::Unreadable(source) if !is_replaced_above(self.root, path) => {
+                    self.unreadable(path.to_owned(), &source);
+                    changes.missing.push(path.to_owned());
                 }
                 _ => changes.missing.push(path.to_owned()),
             }
@@ -257,6 +301,7 @@ impl Finder<'_> {
             let walked =
                 untracked::walk(self.repo, self.root, index, &specs, &excludes, &search, interrupt, None)?;
             self.check_interrupt()?;
+            self.warned(walked.warnings)?;
             let below = walked.untracked.into_iter();
             files.extend(below.filter(|path| whole.iter().any(|dir| path.starts_with(dir))));
         }
@@ -322,10 +367,17 @@ impl Changes {
                 }
                 Err(error) if is_gone(&error) => None,
                 Err(add::Error::Type { .. } | add::Error::NoCommit { .. }) => Some(Reason::Special),
-                Err(error @ (add::Error::Open { .. } | add::Error::Read { .. })) if !is_tracked => {
-                    Some(Reason::Unreadable(error.to_string()))
-                }
-                Err(error) => return Err(error.into()),
+                Err(error) => match unreadable_reason(&error) {
+                    Some(reason) => {
+                        self.left_out.push(LeftOut { path: path.clone(), reason });
+                        // The tree has the entry of the index, which the list declares unknown.
+                        if !(is_tracked && mode.is_some()) {
+                            edits.insert(path, Vec::new());
+                        }
+                        continue;
+                    }
+                    None => return Err(error.into()),
+                },
             };
             self.left_out.extend(reason.map(|reason| LeftOut { path: path.clone(), reason }));
             edits.insert(path, Vec::new());
@@ -336,6 +388,18 @@ impl Changes {
         let edits = edits.into_iter().map(|(path, entries)| Edit { path, entries }).collect();
         Ok(Stored { edits, files })
     }
+}
+
+/// Returns the reason if the file could not be read.
+fn unreadable_reason(error: &add::Error) -> Option<Reason> {
+    let (add::Error::Stat { source, .. }
+    | add::Error::Open { source, .. }
+    | add::Error::Read { source, .. }
+    | add::Error::ReadLink { source, .. }) = error
+    else {
+        return None;
+    };
+    Some(Reason::Unreadable(sys::reason(source).to_string()))
 }
 
 /// Returns true if a directory of the path is a file or a link now.
@@ -405,6 +469,24 @@ fn intent_to_add(
         list.extend_from_slice(index.path(entry));
         list.push(0);
     }
+    Ok(Some(record(repo, transaction, Kind::Blob, &list)?))
+}
+
+/// Writes the list of the paths that could not be read, if there are any.
+fn unreadable(
+    repo: &Repository,
+    left_out: &[LeftOut],
+    transaction: &ObjectTransaction<'_>,
+) -> Result<Option<ObjectId>, Error> {
+    let is_unreadable = |left: &&LeftOut| matches!(left.reason, Reason::Unreadable(_));
+    let mut paths: Vec<&[u8]> =
+        left_out.iter().filter(is_unreadable).map(|left| left.path.as_slice()).collect();
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    paths.sort_unstable();
+    paths.dedup();
+    let list: Vec<u8> = paths.iter().flat_map(|path| [path, &b"\0"[..]]).flatten().copied().collect();
     Ok(Some(record(repo, transaction, Kind::Blob, &list)?))
 }
 

@@ -5,6 +5,7 @@
 //! | `index` | the tree of the merged entries of the index |
 //! | `info` | a blob of the caller |
 //! | `intent-to-add` | a blob: octal mode, space, path, NUL of each path to be added, if any |
+//! | `left-out` | a blob: path, NUL of each path that could not be read, if any |
 //! | `stage1`, `stage2`, `stage3` | trees of the unmerged entries; only if there are any |
 //! | `worktree` | the tree of the files |
 
@@ -19,6 +20,7 @@ use crate::add::record;
 const INDEX: &str = "index";
 const INFO: &str = "info";
 const INTENT_TO_ADD: &str = "intent-to-add";
+const LEFT_OUT: &str = "left-out";
 const STAGES: [&str; 3] = ["stage1", "stage2", "stage3"];
 const WORKTREE: &str = "worktree";
 
@@ -33,12 +35,15 @@ pub struct State {
     pub stages: [Option<ObjectId>; 3],
     /// The list of the entries that will be added (`add -N`).
     pub intent_to_add: Option<ObjectId>,
+    /// The list of the paths that could not be read. A directory ends in a slash: its tracked files
+    /// are stored, or listed themselves, and its untracked ones are unknown.
+    pub left_out: Option<ObjectId>,
 }
 
 impl State {
     /// Returns the state of a worktree and an index without changes, at this tree.
     pub fn of_tree(tree: ObjectId) -> State {
-        State { worktree: tree, index: tree, stages: [None; 3], intent_to_add: None }
+        State { worktree: tree, index: tree, stages: [None; 3], intent_to_add: None, left_out: None }
     }
 }
 
@@ -54,6 +59,7 @@ pub fn write(
         (INDEX, Mode::TREE, Some(state.index)),
         (INFO, Mode::FILE, Some(info)),
         (INTENT_TO_ADD, Mode::FILE, state.intent_to_add),
+        (LEFT_OUT, Mode::FILE, state.left_out),
         (STAGES[0], Mode::TREE, state.stages[0]),
         (STAGES[1], Mode::TREE, state.stages[1]),
         (STAGES[2], Mode::TREE, state.stages[2]),
@@ -76,14 +82,15 @@ pub fn read(repo: &Repository, entry: ObjectId) -> Result<(State, BString), Erro
     if kind != Kind::Tree {
         return Err(Error::NoEntry(entry));
     }
-    let (mut worktree, mut index, mut info, mut intent_to_add) = (None, None, None, None);
-    let mut stages = [None; 3];
+    let (mut worktree, mut index, mut info) = (None, None, None);
+    let (mut intent_to_add, mut left_out, mut stages) = (None, None, [None; 3]);
     for found in TreeEntries::new(repo.hash(), data) {
         let found = found.map_err(|_| Error::NoEntry(entry))?;
         let slot = match found.name.to_str().unwrap_or_default() {
             INDEX => &mut index,
             INFO => &mut info,
             INTENT_TO_ADD => &mut intent_to_add,
+            LEFT_OUT => &mut left_out,
             WORKTREE => &mut worktree,
             name => match STAGES.iter().position(|stage| *stage == name) {
                 Some(stage) => &mut stages[stage],
@@ -99,5 +106,13 @@ pub fn read(repo: &Repository, entry: ObjectId) -> Result<(State, BString), Erro
     if kind != Kind::Blob {
         return Err(Error::NoEntry(entry));
     }
-    Ok((State { worktree, index, stages, intent_to_add }, data.into()))
+    Ok((State { worktree, index, stages, intent_to_add, left_out }, data.into()))
+}
+
+/// Reads a list of paths that could not be read.
+pub(super) fn left_out(repo: &Repository, list: Option<ObjectId>) -> Result<Vec<BString>, Error> {
+    let Some(list) = list else { return Ok(Vec::new()) };
+    let mut reader = repo.objects().reader();
+    let (_, data) = reader.read(&list)?;
+    Ok(data.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(BString::from).collect())
 }

@@ -16,8 +16,9 @@ use repo::Repository;
 use sys::{Dir, FileType, Stat};
 
 use super::{
-    Content, Error, Snapshot, State,
+    Content, Error, LeftOut, Reason, Snapshot, State,
     snapshot::{TICK, new_entry},
+    state::left_out,
 };
 use crate::{
     add::{FileHasher, Found, PathProbe},
@@ -41,6 +42,8 @@ pub struct Route<'a> {
     pub patterns: Option<&'a Patterns>,
     /// `core.bigFileThreshold`, bytes.
     pub big_file_threshold: u64,
+    /// A directory that stays, and so do those above it.
+    pub keep: Option<&'a BStr>,
 }
 
 /// The plan, or the files that the present state must hold first.
@@ -58,12 +61,16 @@ pub struct Planned {
     /// The changes that give the index of the plan the content of the target's index
     /// ([`settle`]).
     pub edits: Vec<Edit>,
+    /// Files that stay as they are, because Git does not look at them.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Plans the files of the target. `index` is as [`super::snapshot()`] left it.
 pub fn plan(repo: &Repository, root: &Dir, mut index: Index, route: &Route<'_>) -> Result<Planned, Error> {
     let pairs = diff::trees(repo, Some(route.present.state.worktree), Some(route.target.worktree))?;
     let unstaged = diff::trees(repo, Some(route.target.worktree), Some(route.target.index))?;
+    let unknown = Unknown::of(left_out(repo, route.target.left_out)?);
+    let (unread, pairs): (Vec<Pair>, Vec<Pair>) = pairs.into_iter().partition(|pair| unknown.has(pair));
     let ignored = &route.present.ignored;
     let gives_way = |pair: &Pair| {
         let is_file = pair.old.is_some_and(|side| !side.mode.is_gitlink());
@@ -74,6 +81,7 @@ pub fn plan(repo: &Repository, root: &Dir, mut index: Index, route: &Route<'_>) 
         root,
         route,
         unstaged: unstaged.iter().map(|pair| pair.path.as_bstr()).collect(),
+        unreadable: route.present.unreadable(),
         removed: pairs.iter().filter(|pair| gives_way(pair)).map(|pair| pair.path.as_bstr()).collect(),
         probe: PathProbe::new(root),
         rules: StatRules::of(repo)?,
@@ -84,20 +92,40 @@ pub fn plan(repo: &Repository, root: &Dir, mut index: Index, route: &Route<'_>) 
         removals: Vec::new(),
         unheld: Vec::new(),
         directories: Vec::new(),
+        left_out: Vec::new(),
         repositories: HashMap::new(),
         has_waited: false,
     };
     for pair in &pairs {
         planner.path(pair, &index)?;
     }
-    let Planner { edits, writes, removals, unheld, directories, .. } = planner;
+    let Planner { edits, writes, removals, unheld, directories, left_out, .. } = planner;
     index.apply(edits);
     let write =
         |(path, premise): (BString, Premise)| Write { entry: index.range_of(path.as_bstr()).start, premise };
     let writes = writes.into_iter().map(write).collect();
-    let edits = edits_of_index(repo, &index, route.target)?;
+    let edits = edits_of_index(repo, &index, route.target, &unread)?;
     let plan = Plan { writes, removals, warnings: Vec::new(), index };
-    Ok(Planned { plan, unheld, directories, edits })
+    Ok(Planned { plan, unheld, directories, edits, left_out })
+}
+
+/// The paths of a state that could not be read when it was stored. Their files stay as they are.
+struct Unknown {
+    files: HashSet<BString>,
+    directories: Vec<BString>,
+}
+
+impl Unknown {
+    fn of(left_out: Vec<BString>) -> Unknown {
+        let (directories, files): (Vec<_>, Vec<_>) =
+            left_out.into_iter().partition(|path| path.ends_with(b"/"));
+        Unknown { files: files.into_iter().collect(), directories }
+    }
+
+    fn has(&self, pair: &Pair) -> bool {
+        let is_below = || self.directories.iter().any(|dir| pair.path.starts_with(dir));
+        self.files.contains(&pair.path) || (pair.new.is_none() && is_below())
+    }
 }
 
 struct Planner<'a> {
@@ -106,6 +134,8 @@ struct Planner<'a> {
     route: &'a Route<'a>,
     /// The paths whose files differ from the index in the target.
     unstaged: HashSet<&'a BStr>,
+    /// The paths whose present file could not be read, with the reasons.
+    unreadable: HashMap<&'a BStr, &'a str>,
     /// The paths whose present file is replaced or removed.
     removed: HashSet<&'a BStr>,
     probe: PathProbe<'a>,
@@ -117,6 +147,7 @@ struct Planner<'a> {
     removals: Vec<Removal>,
     unheld: Vec<BString>,
     directories: Vec<BString>,
+    left_out: Vec<LeftOut>,
     /// The directories above new files, and true for those that are other repositories.
     repositories: HashMap<BString, bool>,
     /// True after a pause of [`TICK`].
@@ -130,6 +161,9 @@ impl Planner<'_> {
         if let Some(new) = new {
             let verified = path::verify(path, new.mode, self.protect);
             verified.map_err(|_| Error::InvalidPath(path.to_owned()))?;
+        }
+        if let Some(reason) = self.unreadable.get(path) {
+            return Err(Error::Unreadable { path: path.to_owned(), reason: (*reason).to_owned() });
         }
         let at = index.position(path, Stage::Normal).ok();
         let is_skipped = match (at, old) {
@@ -147,7 +181,13 @@ impl Planner<'_> {
         };
         self.edits.push(Edit { path: path.to_owned(), entries: new.map(entry).into_iter().collect() });
         if is_skipped {
+            if let Ok(Some(_)) = self.root.stat(path) {
+                self.left_out.push(LeftOut { path: path.to_owned(), reason: Reason::Skipped });
+            }
             return Ok(());
+        }
+        if let Some(Content { mode, oid }) = new {
+            self.check_object(path, mode, oid)?;
         }
         let is_file = |content: Content| !content.mode.is_gitlink();
         // The directory of a submodule stays as it is.
@@ -165,6 +205,15 @@ impl Planner<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Checks that a file can be written. A partial clone fetches the object before the first step.
+    fn check_object(&self, path: &BStr, mode: Mode, oid: ObjectId) -> Result<(), Error> {
+        let objects = self.repo.objects();
+        if mode.is_gitlink() || objects.is_partial() || objects.contains(&oid) {
+            return Ok(());
+        }
+        Err(Error::Missing { path: path.to_owned(), oid })
     }
 
     /// Returns the stat data of a file that the present state holds.
@@ -197,7 +246,13 @@ impl Planner<'_> {
             Match::Different => false,
             Match::Racy | Match::Touched => self.hasher.matches_entry(&entry, path, &stat, index),
         };
-        if matches { Ok(stat) } else { Err(changed()) }
+        if matches {
+            Ok(stat)
+        } else if entry.flags.contains(Flags::ASSUME_VALID) {
+            Err(Error::AssumedUnchanged(path.to_owned()))
+        } else {
+            Err(changed())
+        }
     }
 
     /// Plans a file where the present state has none.
@@ -211,12 +266,17 @@ impl Planner<'_> {
                 Ok(None) => return Ok(()),
                 // The file or link gives way to the directory.
                 Ok(Some(_)) if self.removed.contains(above) => return Ok(()),
+                Err(error) => return Err(unreadable(above, &error)),
                 _ => return Err(Error::InTheWay(above.to_owned())),
             }
         }
         match self.root.stat(path) {
             Ok(None) => {}
+            Err(error) => return Err(unreadable(path, &error)),
             Ok(Some(stat)) if stat.file_type == FileType::Directory => {
+                if self.is_kept(path) {
+                    return Err(Error::CurrentDirectory(path.to_owned()));
+                }
                 self.check_gives_way(path)?;
                 self.directories.push(bstr::concat([path.as_bytes(), b"/"]).into());
             }
@@ -226,6 +286,12 @@ impl Planner<'_> {
             _ => return Err(Error::InTheWay(path.to_owned())),
         }
         Ok(())
+    }
+
+    /// Returns true if the directory is the one that stays, or above it.
+    fn is_kept(&self, dir: &BStr) -> bool {
+        let below = self.route.keep.and_then(|keep| keep.strip_prefix(dir.as_bytes()));
+        below.is_some_and(|below| below.is_empty() || below.starts_with(b"/"))
     }
 
     fn is_other_repository(&mut self, dir: &BStr) -> bool {
@@ -241,10 +307,8 @@ impl Planner<'_> {
     /// Returns an error unless all files of a directory are removed.
     fn check_gives_way(&self, dir: &BStr) -> Result<(), Error> {
         let in_the_way = |path: BString| Err(Error::InTheWay(path));
-        let Ok(listed) = self.root.open_dir(dir).and_then(|dir| dir.list()) else {
-            return in_the_way(dir.to_owned());
-        };
-        for (name, file_type) in listed {
+        let listed = self.root.open_dir(dir).and_then(|dir| dir.list());
+        for (name, file_type) in listed.map_err(|error| unreadable(dir, &error))? {
             let path = BString::from(bstr::concat([dir.as_bytes(), b"/", &name]));
             match file_type {
                 FileType::Directory if name != b".git" => self.check_gives_way(path.as_bstr())?,
@@ -254,6 +318,10 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+fn unreadable(path: &BStr, error: &std::io::Error) -> Error {
+    Error::Unreadable { path: path.to_owned(), reason: sys::reason(error).to_string() }
 }
 
 /// Returns the untracked files of a state that exist, and that the index lacks: they may be ignored
@@ -285,11 +353,20 @@ pub fn settle(repo: &Repository, index: &mut Index, edits: Vec<Edit>) {
     cache_tree::complete(index, &|oid, _| repo.objects().contains(oid));
 }
 
-/// Returns the changes from `index`, which has the content of the target's files, to the target's
-/// index.
-fn edits_of_index(repo: &Repository, index: &Index, target: &State) -> Result<Vec<Edit>, Error> {
+/// Returns the changes from `index` to the target's index. `index` has the content of the target's
+/// files, except for `unread`: of these, the target has the entries of its index.
+fn edits_of_index(
+    repo: &Repository,
+    index: &Index,
+    target: &State,
+    unread: &[Pair],
+) -> Result<Vec<Edit>, Error> {
     let protect = protect(repo)?;
     let mut edits: BTreeMap<BString, Vec<NewEntry>> = BTreeMap::new();
+    for pair in unread {
+        let entry = content(pair.new).map(|content| new_entry(content, None));
+        edits.insert(pair.path.clone(), entry.into_iter().collect());
+    }
     for pair in diff::trees(repo, Some(target.worktree), Some(target.index))? {
         let skipped = index.position(pair.path.as_bstr(), Stage::Normal).ok();
         let skipped = skipped.map_or(Flags::empty(), |at| index.entry(at).flags & Flags::SKIP_WORKTREE);

@@ -23,6 +23,7 @@ use repo::Repository as Opened;
 
 use super::{
     info::{Info, Kind, Place},
+    limits::Limits,
     look,
     present::Present,
     series::Series,
@@ -107,20 +108,22 @@ pub struct Source {
     pub commit: ObjectId,
     info: Info,
     snapshot: Snapshot,
+    limits: Limits,
 }
 
 /// Stores the present state.
 pub fn source(context: Context<'_>) -> Result<Source, Error> {
     let commit = context.repo.head()?.oid().ok_or(Error::NoHead)?;
+    let limits = Limits::read(context.repo)?;
     let (_, present): (_, Present<'_>) = look(context)?;
     let info = present.info(Kind::Fork, Place::New { parent: None }, &BString::default());
-    Ok(Source { commit, info, snapshot: present.publish()? })
+    Ok(Source { commit, info, snapshot: present.publish()?, limits })
 }
 
 impl Source {
     /// Gives a new workspace, whose HEAD is the commit, the state.
     pub fn fill(self, context: Context<'_>, command: &BString) -> Result<Filled, Error> {
-        let Source { commit, info, snapshot } = self;
+        let Source { commit, info, snapshot, limits } = self;
         let mut transaction = IndexTransaction::start(context, Start::Full { dry_run: false })?;
         transaction.query_monitor()?;
         let base = Snapshot::of_tree(context.repo.tree_of(commit)?);
@@ -130,13 +133,19 @@ impl Source {
         if !done.is_complete() {
             return Err(Error::Failed("the workspace did not get all files of its source".into()));
         }
-        record(context, &snapshot.state, info, command)?;
+        record(context, &snapshot.state, info, command, &limits)?;
         Ok(Filled { written: transaction.report.written, left_out: snapshot.left_out })
     }
 }
 
 /// Makes the first entry of the workspace.
-fn record(context: Context<'_>, state: &State, source: Info, command: &BString) -> Result<(), Error> {
+fn record(
+    context: Context<'_>,
+    state: &State,
+    source: Info,
+    command: &BString,
+    limits: &Limits,
+) -> Result<(), Error> {
     let head = context.repo.head()?;
     let branch = source.branch.as_ref().map_or_else(|| "a detached HEAD".into(), BString::clone);
     let branch = branch.strip_prefix(b"refs/heads/").unwrap_or(&branch);
@@ -148,5 +157,5 @@ fn record(context: Context<'_>, state: &State, source: Info, command: &BString) 
         ..source
     };
     let tree = super::present::write(context, state, &info)?;
-    Series::find(context.repo)?.append(context, tree, &info, false).map(drop)
+    Series::find(context.repo)?.append(context, tree, &info, false, limits).map(drop)
 }

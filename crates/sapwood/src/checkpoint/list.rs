@@ -36,7 +36,7 @@ pub struct Report {
     /// The entry from which the next undo goes back: that of the newest state, or the one that the
     /// last undo or redo restored.
     pub place: Option<u64>,
-    /// The entries that cannot be read, by number, and the reasons.
+    /// The entries that cannot be read, by number, and the errors.
     pub damaged: Vec<(u64, String)>,
 }
 

@@ -22,6 +22,7 @@
 
 pub mod fork;
 mod info;
+mod limits;
 pub mod list;
 mod present;
 mod series;
@@ -35,7 +36,7 @@ use sys::Dir;
 pub use info::{Info, Kind, Place};
 pub use series::Entry;
 
-use self::{present::Present, series::Series};
+use self::{limits::Limits, present::Present, series::Series};
 use crate::{
     Context, Error, Events, Notice, PlanError, Repository, RunError,
     events::Notices,
@@ -78,6 +79,7 @@ pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanE
     let context = repository.recording_context(&notices);
     context.repo.work_tree().ok_or(Error::NoWorktree)?;
     Series::find(context.repo)?;
+    Limits::read(context.repo)?;
     Ok(Plan { repository, request, notices: notices.into_vec() })
 }
 
@@ -91,9 +93,10 @@ impl Plan<'_> {
 
 /// Makes an entry of the present state.
 pub fn make(context: Context<'_>, request: Request) -> Result<Report, Error> {
+    let limits = Limits::read(context.repo)?;
     let (_, present) = look(context)?;
     let mut series = Series::find(context.repo)?;
-    let newest = series.newest(context.repo)?;
+    let newest = series.newest(context);
     let is_changed = newest.as_ref().is_none_or(|newest| newest.state != present.snapshot.state);
     let place = match &newest {
         // After an undo, redo stays possible.
@@ -103,8 +106,8 @@ pub fn make(context: Context<'_>, request: Request) -> Result<Report, Error> {
     let info = Info { label: request.label, ..present.info(Kind::Checkpoint, place, &request.command) };
     let tree = present.entry(&present.snapshot.state, &info)?;
     let snapshot = present.publish()?;
-    let number = series.append(context, tree, &info, false)?;
-    series.expire(context, None)?;
+    let number = series.append(context, tree, &info, false, &limits)?;
+    series.expire(context, &limits, None)?;
     Ok(Report { number, name: series.name_of(number), is_changed, left_out: snapshot.left_out })
 }
 

@@ -29,6 +29,7 @@ use store::refs::{Change, Expected};
 use super::{
     Entry,
     info::{Info, Kind, Place},
+    limits::Limits,
     present::Present,
     series::Series,
 };
@@ -125,6 +126,7 @@ struct Pending {
 pub struct Prepared<'a> {
     transaction: IndexTransaction<'a>,
     series: Series,
+    limits: Limits,
     planned: Planned,
     /// The entry of the present state, unless it has one.
     saved: Option<Pending>,
@@ -136,19 +138,22 @@ pub struct Prepared<'a> {
 
 /// Stores the present state, and plans the way to the entry.
 pub fn prepare(context: Context<'_>, request: Request) -> Result<Prepared<'_>, PlanError> {
+    let limits = Limits::read(context.repo)?;
     let mut transaction = IndexTransaction::start(context, Start::Full { dry_run: false })?;
     transaction.policy.original_cwd = request.keep.clone();
     transaction.query_monitor()?;
     let series = Series::find(context.repo)?;
-    let newest = series.newest(context.repo)?;
+    let newest = series.newest(context);
     // An ignored file that the newest entry holds is a part of the present state, too.
-    let mut also = match &newest {
-        Some(newest) => {
-            let (root, index) = (transaction.worktree(), &transaction.index);
-            checkpoint::untracked_since(context.repo, root, index, &newest.state).map_err(Error::from)?
-        }
-        None => Vec::new(),
-    };
+    let mut also = newest.as_ref().map_or_else(Vec::new, |newest| {
+        let (root, index) = (transaction.worktree(), &transaction.index);
+        let found = checkpoint::untracked_since(context.repo, root, index, &newest.state);
+        found.unwrap_or_else(|error| {
+            let error = series.unreadable(newest.number, error.to_string());
+            context.events.notice(Notice::CheckpointLeftOut(error.to_string()));
+            Vec::new()
+        })
+    });
     let mut known = None;
     loop {
         let mut index = transaction.index.clone();
@@ -167,7 +172,13 @@ pub fn prepare(context: Context<'_>, request: Request) -> Result<Prepared<'_>, P
         }
         let after = Pending { tree: present.entry(&state, &after)?, info: after };
         let snapshot = present.publish()?;
-        let planned = plan_files(&transaction, index, &snapshot, &state)?;
+        let planned = plan_files(&transaction, index, &snapshot, &state);
+        let planned = planned.map_err(|error| match error {
+            Error::Checkpoint(error) if error.is_about_objects() => {
+                series.unreadable(way.target.number, error.to_string())
+            }
+            error => error,
+        })?;
         if let Some(path) = planned.unheld.iter().find(|path| also.contains(path)) {
             // The snapshot could not hold it, because nobody can read it.
             return Err(Error::from(checkpoint::Error::InTheWay(path.clone())).into());
@@ -182,10 +193,10 @@ pub fn prepare(context: Context<'_>, request: Request) -> Result<Prepared<'_>, P
             reached: way.target.number,
             label: way.target.info.label,
             removed: planned.plan.removals.len(),
-            left_out: snapshot.left_out,
+            left_out: [&snapshot.left_out[..], &planned.left_out].concat(),
             ..Report::default()
         };
-        return Ok(Prepared { transaction, series, planned, saved, after, head, report });
+        return Ok(Prepared { transaction, series, limits, planned, saved, after, head, report });
     }
 }
 
@@ -210,7 +221,8 @@ pub(super) fn plan_files(
     let context = transaction.context();
     let patterns = transaction.patterns()?;
     let big_file_threshold = context.settings.big_file_threshold;
-    let route = Route { present, target, patterns: patterns.as_deref(), big_file_threshold };
+    let keep = transaction.policy.original_cwd.as_ref().map(|keep| keep.as_bstr());
+    let route = Route { present, target, patterns: patterns.as_deref(), big_file_threshold, keep };
     Ok(checkpoint::plan(context.repo, transaction.worktree(), index, &route)?)
 }
 
@@ -259,7 +271,7 @@ impl Way {
             },
             (None, Goal::Forward(steps)) => {
                 let held = held.ok_or(Error::NothingToRedo)?;
-                forward(repo, series, held, steps).ok_or(Error::NothingToRedo)?
+                forward(repo, series, held, steps)?.ok_or(Error::NothingToRedo)?
             }
         };
         let target = series.read(repo, number)?;
@@ -268,37 +280,30 @@ impl Way {
     }
 }
 
-/// Returns the entry before `number`, in the order in which the states were made.
-fn parent(repo: &Opened, series: &Series, number: u64) -> Option<u64> {
-    match series.read(repo, number).ok()?.info.place {
-        // A damaged entry must not lead in a circle.
-        Place::New { parent } => parent.filter(|parent| *parent < number),
-        Place::At { shows, .. } => Some(shows).filter(|shows| *shows < number),
-    }
-}
-
 /// Returns the entry `steps` before `from`. `wanted` is the number for the error.
 fn back(repo: &Opened, series: &Series, from: u64, steps: u64, wanted: u64) -> Result<u64, Error> {
     let mut at = from;
     for done in 0..steps {
         let left = wanted - steps + done;
-        let is_there = |number: &u64| series.numbers().any(|known| known == *number);
-        at = parent(repo, series, at).filter(is_there).ok_or(Error::NothingToUndo { wanted, left })?;
+        let before = if series.has(at) { series.parent(repo, at)? } else { None };
+        at = before.filter(|number| series.has(*number)).ok_or(Error::NothingToUndo { wanted, left })?;
     }
     Ok(at)
 }
 
 /// Returns the entry `steps` after the one that `newest` shows, on the way to its tip.
-fn forward(repo: &Opened, series: &Series, newest: &Entry, steps: u64) -> Option<u64> {
+fn forward(repo: &Opened, series: &Series, newest: &Entry, steps: u64) -> Result<Option<u64>, Error> {
     let mut way = vec![newest.tip()];
-    while *way.last()? > newest.place() {
-        way.push(parent(repo, series, *way.last()?)?);
+    let mut at = newest.tip();
+    while at > newest.place() {
+        let before = if series.has(at) { series.parent(repo, at)? } else { None };
+        let Some(before) = before else { return Ok(None) };
+        way.push(before);
+        at = before;
     }
-    if *way.last()? != newest.place() {
-        return None;
-    }
-    let at = (way.len() - 1).checked_sub(usize::try_from(steps).ok()?)?;
-    Some(way[at])
+    let is_way = at == newest.place();
+    let steps = usize::try_from(steps).unwrap_or(usize::MAX);
+    Ok((way.len() - 1).checked_sub(steps).filter(|_| is_way).map(|at| way[at]))
 }
 
 /// Returns the changes of HEAD and its branch, and checks them.
@@ -366,17 +371,17 @@ fn head_changes(context: Context<'_>, request: &Request, target: &Entry) -> Resu
 impl<'a> Prepared<'a> {
     /// Replaces the context: another receiver gets the reports from now on.
     pub fn with_context<'b>(self, context: Context<'b>) -> Prepared<'b> {
-        let Prepared { transaction, series, planned, saved, after, head, report } = self;
+        let Prepared { transaction, series, limits, planned, saved, after, head, report } = self;
         let transaction = transaction.with_context(context);
-        Prepared { transaction, series, planned, saved, after, head, report }
+        Prepared { transaction, series, limits, planned, saved, after, head, report }
     }
 
     /// Restores the entry.
     pub fn execute(self) -> Result<Report, Error> {
-        let Prepared { mut transaction, mut series, planned, saved, after, head, mut report } = self;
+        let Prepared { mut transaction, mut series, limits, planned, saved, after, head, mut report } = self;
         let context = transaction.context();
         if let Some(Pending { tree, info }) = saved {
-            report.saved = Some(series.append(context, tree, &info, true)?);
+            report.saved = Some(series.append(context, tree, &info, true, &limits)?);
         }
         let done = carry_out(&mut transaction, planned)?;
         report.written = transaction.report.written;
@@ -388,8 +393,8 @@ impl<'a> Prepared<'a> {
             let moved = store::refs::apply(&refs::options(context)?, head);
             moved.map_err(|error| Error::cannot_move_head(HeadChange::Reset)(error.into()))?;
         }
-        report.number = Some(series.append(context, after.tree, &after.info, false)?);
-        series.expire(context, report.saved)?;
+        report.number = Some(series.append(context, after.tree, &after.info, false, &limits)?);
+        series.expire(context, &limits, report.saved)?;
         Ok(report)
     }
 }

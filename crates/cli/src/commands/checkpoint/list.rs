@@ -46,8 +46,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(&repo)?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     let report = list::find(session.context(run))?;
-    for (number, reason) in &report.damaged {
-        console::error(format!("checkpoint {number} cannot be read: {reason}"));
+    for (_, error) in &report.damaged {
+        console::error(error);
     }
     if request.json {
         print_json(&document(&report));
@@ -66,6 +66,7 @@ fn line(Listed { entry, .. }: &Listed, place: Option<u64>) -> BString {
         Place::New { .. } => info.kind.name().to_owned(),
     };
     let label = info.label.lines().next().unwrap_or_default();
+    let label = label.to_str_lossy().replace(char::is_control, " ");
     let line = text!(star, format!("{:>5}  {time}  {kind:<12}  ", entry.number), label);
     line.trim_end().into()
 }

@@ -30,6 +30,8 @@ use crate::{
     },
 };
 
+use hook::Call;
+
 pub(super) use fork::COMMAND as FORK;
 pub(super) use list::COMMAND as LIST;
 pub(super) use undo::{REDO, UNDO};
@@ -81,9 +83,10 @@ pub(super) const COMMAND: Command = Command {
             `sapwood.checkpointKeep` (200) and `sapwood.checkpointExpire` (`14.days.ago`) limit the entries of a \
             worktree. Other repositories in the worktree, and files that cannot be read, are left out; a warning \
             names them.\n\n\
-            With `--hook` it reads the JSON document that coding agents give their hooks, takes the label from it, \
-            and prints nothing. The exit code of a failure is 1, which no agent takes for a veto. Outside of a \
-            repository it does nothing.",
+            With `--hook` it reads the JSON document that coding agents give their hooks, takes the label and the \
+            directory from it, and prints nothing. The exit code of a failure is 1, which no agent takes for a \
+            veto. If the document cannot be read, the checkpoint is made all the same, in the current directory. \
+            Outside of a repository it does nothing.",
     group: Group::Own,
     syntax: &TABLE,
     run,
@@ -99,11 +102,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 /// Serves as the hook of a coding agent.
 fn serve(run: &Invocation) -> Result<u8, Failure> {
-    let label = Some(hook::label(run)?);
-    match run.look_for_repository() {
-        Ok(_) => make(run, Request { label, quiet: true, ..Request::default() }),
-        Err(_) => Ok(0),
+    let call = Call::read(run)?;
+    if let Some(repo) = call.repository(run)?
+        && repo.work_tree().is_some()
+    {
+        run.opened.set(Some(repo));
+        make(run, Request { label: Some(call.label), quiet: true, ..Request::default() })?;
     }
+    call.error.map_or(Ok(0), Err)
 }
 
 /// Agents take some exit codes for a veto of the call.
@@ -176,6 +182,7 @@ fn describe(reason: &Reason) -> BString {
         Reason::Special => "it is neither a file nor a link".into(),
         Reason::Name => "Git allows no such name".into(),
         Reason::Unreadable(error) => error.as_str().into(),
+        Reason::Skipped => "it is marked skip-worktree, so it stays as it is".into(),
     }
 }
 

@@ -98,19 +98,111 @@ fn agents_store_a_checkpoint_after_each_call() {
     assert_eq!(repo.read("a"), "gemini-cli.json AfterTool\n");
 }
 
+/// Returns the labels, the oldest first.
+fn labels(repo: &Repo<'_>) -> Vec<String> {
+    let listed = repo.run(SAPWOOD.as_ref(), &["checkpoints", "--json"]).stdout;
+    let listed: Value = serde_json::from_slice(&listed).expect("a document");
+    let entries = listed["checkpoints"].as_array().expect("a list").iter();
+    entries.map(|entry| entry["label"].as_str().expect("a label").to_owned()).collect()
+}
+
+/// Hooks of a user run in the home directory with some agents. The document names the place.
+#[test]
+fn the_document_names_the_directory() {
+    let sandbox = Sandbox::new();
+    let [one, two, home] = ["one", "two", "home"].map(|name| {
+        let repo = sandbox.repo(name);
+        if name != "home" {
+            sandbox.init(name);
+            repo.write("dir/a", "1\n");
+            repo.commit("one");
+        }
+        repo
+    });
+    let path = |repo: &Repo<'_>, below: &str| repo.join(below).to_string_lossy().into_owned();
+    let hook = "sapwood checkpoint --hook";
+    for (place, document, expected) in [
+        (&home, json!({ "tool_name": "cwd", "cwd": path(&one, "dir") }), &one),
+        (&two, json!({ "tool_name": "cwd", "cwd": path(&one, "") }), &one),
+        (&two, json!({ "tool_name": "gone", "cwd": path(&one, "gone") }), &two),
+        (&two, json!({ "tool_name": "relative", "cwd": "../one" }), &two),
+        (&home, json!({ "tool_name": "roots", "workspace_roots": ["/", path(&one, "")] }), &one),
+        (&home, json!({ "tool_name": "file", "file_path": path(&two, "dir/new"), "workspace_roots": [path(&one, "")] }), &two),
+        (&one, json!({ "tool_name": "no string", "cwd": 7, "workspace_roots": {} }), &one),
+        (&one, json!({}), &one),
+    ] {
+        let before = [labels(&one).len(), labels(&two).len()];
+        let run = call(place, hook, &document.to_string());
+        assert_eq!((run.code, run.stdout, run.stderr), (0, "".into(), "".into()), "{document}");
+        let label = document["tool_name"].as_str().unwrap_or("hook");
+        assert_eq!(labels(expected).last().map(String::as_str), Some(label), "{document}");
+        assert_eq!(labels(&one).len() + labels(&two).len(), before[0] + before[1] + 1, "{document}");
+    }
+    assert!(!home.exists(".git"));
+    // A repository without a worktree has nothing to store.
+    home.git(&["init", "-q", "--bare", "bare"]);
+    let run = call(&home, hook, &json!({ "cwd": path(&home, "bare") }).to_string());
+    assert_eq!((run.code, run.stdout, run.stderr), (0, "".into(), "".into()));
+}
+
+/// The repository of another user is an error that the agent shows, and nothing runs in it.
+#[test]
+fn the_repository_of_another_user_is_no_veto() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    if std::os::unix::fs::chown(repo.join(".git"), Some(12_345), None).is_err() {
+        println!("skipped: only root can give a directory away");
+        return;
+    }
+    std::os::unix::fs::chown(repo.join(""), Some(12_345), None).expect("changed");
+    let (document, _) = document("PostToolUse", &repo.path.to_string_lossy());
+    for place in [&repo, &sandbox.repo("home")] {
+        let run = call(place, "sapwood checkpoint --hook", &document.to_string());
+        assert_eq!((run.code, run.stdout.as_slice()), (1, &b""[..]));
+        assert!(run.stderr.starts_with(b"fatal: detected dubious ownership in repository at '"), "{}", run.stderr);
+    }
+    assert!(!repo.exists(".git/refs/sapwood"));
+}
+
+/// Where sapwood is missing, the shell's exit code is none that an agent takes for a veto.
+#[test]
+fn a_missing_program_is_no_veto() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    for file in ["claude-code.json", "codex.json", "gemini-cli.json", "cursor.json"] {
+        for (event, command) in commands(file) {
+            let mut shell = repo.command(Path::new("/bin/sh"));
+            let output = shell.env("PATH", "/nowhere").args(["-c", &command]).output().expect("a shell");
+            assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(127), &b""[..]), "{file} {event}");
+        }
+    }
+    // A directory that is gone.
+    let mut shell = repo.command(Path::new("/bin/sh"));
+    let script = format!("mkdir gone && cd gone && rmdir ../gone && exec {SAPWOOD} checkpoint --hook </dev/null");
+    let output = shell.args(["-c", &script]).output().expect("a shell");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(128), &b""[..]));
+}
+
 /// No failure of a hook is a veto, and outside of a repository there is nothing to do.
 #[test]
 fn a_failing_hook_is_no_veto() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     let hook = "sapwood checkpoint --hook";
+    repo.write("a", "1\n");
+    repo.commit("one");
     let (document, _) = document("PostToolUse", "/");
     let outside = call(&sandbox.repo("home"), hook, &document.to_string());
     assert_eq!((outside.code, outside.stdout, outside.stderr), (0, "".into(), "".into()));
-    for input in ["", "no document", "{\"tool_name\":"] {
+    // The state is worth more than its label.
+    for (number, input) in ["", "no document", "{\"tool_name\":", "{} {}", "\u{0}"].into_iter().enumerate() {
+        repo.write("a", number.to_string());
         let run = call(&repo, hook, input);
         assert_eq!((run.code, run.stdout.as_slice()), (1, &b""[..]));
         assert!(run.stderr.starts_with(b"error: standard input is not JSON"), "{}", run.stderr);
+        assert_eq!(labels(&repo), vec!["hook"; number + 1]);
+        let stored = format!("refs/sapwood/checkpoints/main/{}:worktree/a", number + 1);
+        assert_eq!(repo.git(&["show", &stored]).stdout, number.to_string());
     }
     repo.git(&["config", "sapwood.checkpointKeep", "none"]);
     let run = call(&repo, hook, &document.to_string());

@@ -1,9 +1,11 @@
 //! Checkpoints, undo, redo and forks as operations. Git looks at the result.
 
+mod damaged;
 mod forks;
 mod model;
 mod random;
 mod refused;
+mod series;
 mod states;
 
 use sapwood::{

@@ -2,7 +2,7 @@
 
 use sapwood::{
     Silent,
-    checkpoint::{Reason, list, undo::Goal},
+    checkpoint::{Reason, fork, list, undo::Goal},
 };
 use testkit::Sandbox;
 
@@ -373,9 +373,120 @@ fn entries_expire() {
     repo.git(&["config", "sapwood.checkpointExpire", "now"]);
     checkpoint(&repo, "");
     assert_eq!(numbers(), [7]);
-    repo.git(&["config", "sapwood.checkpointExpire", "sometimes"]);
-    let bad = super::checkpoint::plan(&open(&repo), Default::default()).expect("a plan").run(&Silent);
-    assert!(bad.expect_err("a bad value").to_string().starts_with("bad value 'sometimes'"));
+}
+
+/// A bad value is refused before anything is written, by each operation that could write.
+#[test]
+fn bad_limits_are_refused_first() {
+    let sandbox = Sandbox::new();
+    let repo = committed(&sandbox);
+    checkpoint(&repo, "");
+    repo.write("a", "2\n");
+    let objects = || repo.git(&["count-objects", "-v"]).stdout;
+    let before = (objects(), repo.git(&["for-each-ref"]).stdout);
+    let number = "it is a number of entries, at least 1";
+    let age = "it is 'never', 'now', or a time such as '2.weeks.ago'";
+    for (key, value, message) in [
+        ("Keep", "0", format!("bad value '0' of 'sapwood.checkpointKeep': {number}")),
+        ("Keep", "-1", format!("bad value '-1' of 'sapwood.checkpointKeep': {number}")),
+        ("Keep", "many", "bad numeric config value 'many' for 'sapwood.checkpointkeep'".into()),
+        ("Keep", "", "bad numeric config value '' for 'sapwood.checkpointkeep'".into()),
+        ("Keep", "99999999999", "bad numeric config value '99999999999' for 'sapwood.checkpointkeep'".into()),
+        ("Keep", "99999999999999999999999", "bad numeric config value '99999999999999999999999'".into()),
+        ("Expire", "0", format!("bad value '0' of 'sapwood.checkpointExpire': {age}")),
+        ("Expire", "-3.days.ago", format!("bad value '-3.days.ago' of 'sapwood.checkpointExpire': {age}")),
+        ("Expire", "0.days.ago", format!("bad value '0.days.ago' of 'sapwood.checkpointExpire': {age}")),
+        ("Expire", "sometimes", format!("bad value 'sometimes' of 'sapwood.checkpointExpire': {age}")),
+        ("Expire", "", format!("bad value '' of 'sapwood.checkpointExpire': {age}")),
+        ("Expire", "99999999999999999999.days.ago", "bad value '99999999999999999999.days.ago'".into()),
+    ] {
+        let key = format!("sapwood.checkpoint{key}");
+        repo.git(&["config", &key, value]);
+        let repository = open(&repo);
+        let refusals = [
+            super::checkpoint::plan(&repository, Default::default()).map(drop).map_err(|e| e.to_string()),
+            travel(&repo, Goal::Back(1), false).map(drop),
+            fork::plan(&repository, fork::Request { name: "f".into(), ..Default::default() })
+                .map(drop)
+                .map_err(|error| error.to_string()),
+        ];
+        for refused in refusals {
+            let refused = refused.expect_err("a bad value");
+            assert!(refused.starts_with(&message), "{key}={value}: {refused}");
+        }
+        repo.git(&["config", "--unset", &key]);
+    }
+    assert_eq!((objects(), repo.git(&["for-each-ref"]).stdout), before);
+    repo.git(&["config", "sapwood.checkpointKeep", "2147483647"]);
+    repo.git(&["config", "sapwood.checkpointExpire", "9999.weeks.ago"]);
+    checkpoint(&repo, "");
+}
+
+/// The place in the history and the way of redo stay, whatever the limits are.
+#[test]
+fn limits_keep_the_place_and_the_way_of_redo() {
+    for (key, value) in [("Keep", "1"), ("Expire", "now")] {
+        let sandbox = Sandbox::new();
+        let repo = committed(&sandbox);
+        for content in ["1", "2", "3", "4", "5"] {
+            repo.write("a", content);
+            checkpoint(&repo, content);
+        }
+        repo.git(&["config", &format!("sapwood.checkpoint{key}"), value]);
+        travel(&repo, Goal::Back(3), false).expect("an undo");
+        assert_eq!(repo.read("a"), "2");
+        // Looking around is no change.
+        checkpoint(&repo, "looked");
+        checkpoint(&repo, "looked again");
+        let report = list::plan(&open(&repo), list::Request::default()).expect("a plan").run(&Silent);
+        let report = report.expect("a list");
+        assert_eq!(report.place, Some(2));
+        let numbers: Vec<u64> = report.entries.iter().map(|listed| listed.entry.number).collect();
+        assert_eq!(numbers, [2, 3, 4, 5, 8], "{key}");
+        for content in ["3", "4", "5"] {
+            redo(&repo);
+            assert_eq!(repo.read("a"), content, "{key}");
+        }
+        // At the end of the way only the last state is left.
+        repo.write("a", "6");
+        checkpoint(&repo, "");
+        assert_eq!(travel(&repo, Goal::Back(1), false).expect_err("expired"), NONE_LEFT, "{key}");
+    }
+}
+
+/// A file that Git takes for unchanged is in no entry. An undo does not overwrite it.
+#[test]
+fn files_that_git_does_not_look_at_stay() {
+    let sandbox = Sandbox::new();
+    let repo = committed(&sandbox);
+    repo.write("a", "then\n");
+    repo.write("dir/b", "then\n");
+    checkpoint(&repo, "");
+    for path in ["a", "dir/b"] {
+        repo.git(&["checkout", "-q", path]);
+    }
+    checkpoint(&repo, "");
+    repo.git(&["update-index", "--assume-unchanged", "a"]);
+    repo.write("a", "hidden\n");
+    let refused = travel(&repo, Goal::To(1), false).expect_err("no entry holds it");
+    assert_eq!(
+        refused,
+        "'a' is marked assume-unchanged and differs from the index, so no checkpoint holds it"
+    );
+    assert_eq!((repo.read("a"), repo.read("dir/b")), ("hidden\n".into(), "2\n".into()));
+    repo.git(&["update-index", "--no-assume-unchanged", "--skip-worktree", "a"]);
+    let report = travel(&repo, Goal::To(1), false).expect("an undo");
+    let left: Vec<(String, &Reason)> =
+        report.left_out.iter().map(|left| (left.path.to_string(), &left.reason)).collect();
+    assert_eq!(left, [("a".to_owned(), &Reason::Skipped)]);
+    assert_eq!((repo.read("a"), repo.read("dir/b")), ("hidden\n".into(), "then\n".into()));
+    assert_eq!(repo.git(&["ls-files", "-v", "a"]).stdout, "S a\n");
+    // A marked file that is as the index has it is replaced.
+    repo.git(&["update-index", "--no-skip-worktree", "a"]);
+    repo.git(&["checkout", "-q", "a"]);
+    repo.git(&["update-index", "--assume-unchanged", "a"]);
+    travel(&repo, Goal::To(1), false).expect("an undo");
+    assert_eq!(repo.read("a"), "then\n");
 }
 
 /// The limits do not take the state before an undo.
