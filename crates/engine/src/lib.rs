@@ -37,5 +37,5 @@ pub mod workspace;
 pub mod worktree;
 
 pub use look::{
-    ignore, monitor, pathspec, shared, sparse, stat, submodules, tree_cache, unlinked, untracked,
+    ignore, monitor, pathspec, shared, sparse, stat, submodules, tree_cache, tree_watch, unlinked, untracked,
 };

@@ -329,6 +329,12 @@ pub enum Error {
     /// The newest state was not reached by an undo, or was changed since.
     #[error("nothing to redo")]
     NothingToRedo,
+    /// Another process makes checkpoints after each change here.
+    #[error("another 'sapwood checkpoint --watch' watches this worktree")]
+    Watched,
+    /// The worktree cannot be watched.
+    #[error(transparent)]
+    Watch(#[from] engine::tree_watch::Error),
     /// Another process made a checkpoint of this worktree. Nothing was changed.
     #[error("another checkpoint was made meanwhile; try again")]
     OtherCheckpoint,

@@ -145,6 +145,8 @@ pub enum Notice {
     LocksStay(PathBuf, String),
     /// A checkpoint cannot be read, so an older one counts as the newest. The text names its ref.
     CheckpointLeftOut(String),
+    /// A watched worktree cannot be stored at present, and why.
+    WatchPauses(String),
     /// Expired checkpoints could not be removed, and why.
     CheckpointsStay(String),
     /// The upstream of a new branch.
@@ -427,6 +429,7 @@ impl Notice {
             Notice::LocksStay(place, reason) => text!(LOCKS_STAY, bytes_of(place), "': ", reason),
             Notice::ObjectsCopied(name) => text!("the objects of '", name, COPIED),
             Notice::CheckpointLeftOut(error) => error.as_str().into(),
+            Notice::WatchPauses(error) => format!("no checkpoint until this is mended: {error}").into(),
             Notice::CheckpointsStay(reason) => format!("cannot remove expired checkpoints: {reason}").into(),
             Notice::Waiting(process) => format!("Waiting for work in the background, {process}").into(),
             Notice::Crashed(name) => {

@@ -96,5 +96,5 @@ pub use thread_cwd::{CwdGuard, ProcessCwd, ThreadCwd};
 pub use thread_start::{ThreadStart, in_parallel};
 pub use umask::umask;
 pub use user_path::{Refused, UserPath, os_str};
-pub use watch::Watch;
+pub use watch::{Happened, Happening, Watch, Watches};
 pub use zone::{Clocks, LocalTime, local_fields, local_time, utc_offset};

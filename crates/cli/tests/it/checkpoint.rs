@@ -2,6 +2,7 @@
 //! the states.
 
 mod unreadable;
+mod watch;
 
 use bstr::ByteSlice as _;
 use serde_json::Value;

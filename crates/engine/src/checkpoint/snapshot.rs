@@ -69,8 +69,13 @@ pub struct Snapshot {
 impl Snapshot {
     /// Returns the state of a worktree without changes at this tree.
     pub fn of_tree(tree: ObjectId) -> Snapshot {
+        Snapshot::of_state(State::of_tree(tree))
+    }
+
+    /// Returns a state whose files are in another worktree.
+    pub fn of_state(state: State) -> Snapshot {
         Snapshot {
-            state: State::of_tree(tree),
+            state,
             files: HashMap::new(),
             ignored: HashSet::new(),
             left_out: Vec::new(),

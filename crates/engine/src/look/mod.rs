@@ -19,6 +19,7 @@ pub mod stat;
 pub mod submodules;
 pub mod tree_cache;
 pub(crate) mod tree_limits;
+pub mod tree_watch;
 pub(crate) mod trees;
 pub mod unlinked;
 pub mod untracked;

@@ -17,16 +17,16 @@
 use std::path::{Path, PathBuf};
 
 use bstr::BString;
-use engine::checkpoint::{LeftOut, Snapshot, State};
+use engine::checkpoint::{self, LeftOut, Snapshot, State};
 use format::ObjectId;
 use repo::Repository as Opened;
 
 use super::{
+    Series,
     info::{Info, Kind, Place},
     limits::Limits,
     look,
     present::Present,
-    series::Series,
     undo,
 };
 use crate::{
@@ -77,6 +77,9 @@ pub struct Plan<'r> {
 /// Stores the present state, and plans the workspace.
 pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanError> {
     let Request { name, dir, backend, command } = request;
+    if backend == Some(create::Backend::OverlayUser) {
+        return Err(Error::failed("a fork needs a backend whose files this process sees").into());
+    }
     let source = source(repository.recording_context(&crate::Silent))?;
     let branch = Some(name.clone());
     let start = Some(source.commit.to_string().into());
@@ -121,6 +124,32 @@ pub fn source(context: Context<'_>) -> Result<Source, Error> {
 }
 
 impl Source {
+    /// Writes the state as an object, for a process that sees the files of the workspace.
+    pub fn store(&self, context: Context<'_>, command: &BString) -> Result<ObjectId, Error> {
+        let info = Info { command: command.clone(), ..self.info.clone() };
+        super::present::write(context, &self.snapshot.state, &info)
+    }
+
+    /// Reads what [`Source::store`] wrote, in the new workspace.
+    pub fn read(context: Context<'_>, stored: ObjectId) -> Result<Source, Error> {
+        let commit = context.repo.head()?.oid().ok_or(Error::NoHead)?;
+        let limits = Limits::read(context.repo)?;
+        let (state, info) = checkpoint::read(context.repo, stored)?;
+        let info = Info::decode(context.repo.hash(), &info);
+        let info = info.ok_or(Error::Checkpoint(checkpoint::Error::NoEntry(stored)))?;
+        Ok(Source { commit, info, snapshot: Snapshot::of_state(state), limits })
+    }
+
+    /// Returns the command that asked for the fork.
+    pub fn command(&self) -> BString {
+        self.info.command.clone()
+    }
+
+    /// Returns the paths that the fork will not have.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.snapshot.left_out
+    }
+
     /// Gives a new workspace, whose HEAD is the commit, the state.
     pub fn fill(self, context: Context<'_>, command: &BString) -> Result<Filled, Error> {
         let Source { commit, info, snapshot, limits } = self;

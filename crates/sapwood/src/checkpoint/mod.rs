@@ -16,7 +16,8 @@
 //!
 //! - [`undo`]: restores another entry, and goes back;
 //! - [`list`]: the entries;
-//! - [`fork`]: a workspace that begins with the present state.
+//! - [`fork`]: a workspace that begins with the present state;
+//! - [`watch`]: an entry after each change.
 //!
 //! Design: docs/design/checkpoint.md.
 
@@ -27,6 +28,7 @@ pub mod list;
 mod present;
 mod series;
 pub mod undo;
+pub mod watch;
 
 use bstr::BString;
 pub use engine::checkpoint::{LeftOut, Reason, State};
@@ -93,22 +95,52 @@ impl Plan<'_> {
 
 /// Makes an entry of the present state.
 pub fn make(context: Context<'_>, request: Request) -> Result<Report, Error> {
-    let limits = Limits::read(context.repo)?;
-    let (_, present) = look(context)?;
-    let mut series = Series::find(context.repo)?;
-    let newest = series.newest(context);
-    let is_changed = newest.as_ref().is_none_or(|newest| newest.state != present.snapshot.state);
-    let place = match &newest {
-        // After an undo, redo stays possible.
-        Some(Entry { info: Info { place: place @ Place::At { .. }, .. }, .. }) if !is_changed => *place,
-        newest => Place::New { parent: newest.as_ref().map(Entry::place) },
-    };
-    let info = Info { label: request.label, ..present.info(Kind::Checkpoint, place, &request.command) };
-    let tree = present.entry(&present.snapshot.state, &info)?;
-    let snapshot = present.publish()?;
-    let number = series.append(context, tree, &info, false, &limits)?;
-    series.expire(context, &limits, None)?;
-    Ok(Report { number, name: series.name_of(number), is_changed, left_out: snapshot.left_out })
+    Unsaved::look(context)?.save(request)
+}
+
+/// Makes an entry of the present state, if it differs from the newest one.
+fn make_if_changed(context: Context<'_>, request: Request) -> Result<Option<Report>, Error> {
+    let unsaved = Unsaved::look(context)?;
+    if unsaved.is_changed() { unsaved.save(request).map(Some) } else { Ok(None) }
+}
+
+/// The present state, whose objects are staged.
+struct Unsaved<'a> {
+    context: Context<'a>,
+    limits: Limits,
+    present: Present<'a>,
+    series: Series,
+    newest: Option<Entry>,
+}
+
+impl<'a> Unsaved<'a> {
+    fn look(context: Context<'a>) -> Result<Unsaved<'a>, Error> {
+        let limits = Limits::read(context.repo)?;
+        let (_, present) = look(context)?;
+        let series = Series::find(context.repo)?;
+        let newest = series.newest(context);
+        Ok(Unsaved { context, limits, present, series, newest })
+    }
+
+    fn is_changed(&self) -> bool {
+        self.newest.as_ref().is_none_or(|newest| newest.state != self.present.snapshot.state)
+    }
+
+    fn save(self, request: Request) -> Result<Report, Error> {
+        let is_changed = self.is_changed();
+        let Unsaved { context, limits, present, mut series, newest } = self;
+        let place = match &newest {
+            // After an undo, redo stays possible.
+            Some(Entry { info: Info { place: place @ Place::At { .. }, .. }, .. }) if !is_changed => *place,
+            newest => Place::New { parent: newest.as_ref().map(Entry::place) },
+        };
+        let info = Info { label: request.label, ..present.info(Kind::Checkpoint, place, &request.command) };
+        let tree = present.entry(&present.snapshot.state, &info)?;
+        let snapshot = present.publish()?;
+        let number = series.append(context, tree, &info, false, &limits)?;
+        series.expire(context, &limits, None)?;
+        Ok(Report { number, name: series.name_of(number), is_changed, left_out: snapshot.left_out })
+    }
 }
 
 /// Stores the present state, without a lock. Returns the root of the worktree, too.

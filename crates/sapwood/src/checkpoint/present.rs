@@ -12,9 +12,9 @@ use sys::Dir;
 use super::info::{Info, Kind, Place};
 use crate::{Context, Error};
 
-/// With this number of objects, an entry is written as a pack. A pack costs six flushes, and a
-/// loose object two.
-const PACK_FROM: usize = 4;
+/// With this number of objects, an entry is written as a pack. A pack costs three flushes: its
+/// file, its index and the directory. A loose object costs two.
+const PACK_FROM: usize = 2;
 
 /// The present state. Its objects are staged.
 pub(super) struct Present<'a> {
@@ -78,6 +78,9 @@ fn transaction(context: Context<'_>) -> ObjectTransaction<'_> {
     let mut options = context.settings.objects(context.repo);
     if options.pack_on_add == PackOnAdd::Auto {
         options.pack_on_add = PackOnAdd::From(PACK_FROM);
+        // A fourth flush for each entry. Readers of a small pack compute its content at once, and
+        // the pack into which small ones are folded gets the file again.
+        options.reverse_index = false;
     }
     ObjectTransaction::new(options)
 }

@@ -1,7 +1,10 @@
 //! `fork`: a workspace that begins with the present state.
 
-use bstr::BString;
-use sapwood::checkpoint::fork;
+use bstr::{BString, ByteSlice as _};
+use engine::workspace::{backend::Backend, record::Workspace};
+use format::ObjectId;
+use repo::Repository;
+use sapwood::checkpoint::fork::{self, Filled, Source};
 use serde_json::json;
 
 use super::{JSON, QUIET, Request, VERSION, command_line, left_out, open, warn_of};
@@ -13,6 +16,7 @@ use crate::{
     session::{Session, invocation::Invocation, settings::Settings},
     term::{
         args::{Grammar, Opt, Set, Table},
+        console,
         failure::Failure,
     },
 };
@@ -22,9 +26,13 @@ const TABLE: Table<Set<Request>> = Table {
     options: &[
         Opt::text(
             "--backend <backend>",
-            "auto, image, overlay, fuse, btrfs, reflink or copy",
+            "auto, image, overlay, overlay-user, fuse, btrfs, reflink or copy",
             |request: &mut Request| &mut request.backend,
         ),
+        Opt::text("--fill <state>", "give this workspace a stored state", |request: &mut Request| {
+            &mut request.fill
+        })
+        .hidden(),
         QUIET,
         JSON,
     ],
@@ -37,7 +45,9 @@ pub(in crate::commands) const COMMAND: Command = Command {
     summary: "Create a workspace with the present state",
     about: "Creates a workspace, on a new branch of its name at the commit of HEAD, whose files and index are as \
             they are here: uncommitted work and untracked files are included, and ignored files are not. This \
-            worktree goes on undisturbed. Only the files that differ from the commit are written.",
+            worktree goes on undisturbed. Only the files that differ from the commit are written.\n\n\
+            With `--backend overlay-user`, which an ordinary user can have where the kernel allows it, only processes \
+            that sapwood starts see the files (`sapwood workspace enter`). It is never chosen without being named.",
     group: Group::Own,
     syntax: &TABLE,
     run,
@@ -48,6 +58,9 @@ pub(in crate::commands) const COMMAND: Command = Command {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let rest = TABLE.parse(args)?.store(&mut request)?;
+    if let Some(stored) = &request.fill {
+        return fill(run, stored);
+    }
     let (name, dir) = match &rest[..] {
         [name] => (name.clone(), None),
         [name, dir] => (name.clone(), Some(dir.clone())),
@@ -64,11 +77,13 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         Ok(workspace) => workspace,
         Err(code) => return Ok(code),
     };
-    let git_dir = repo.real_common_dir().join("worktrees").join(&workspace.name);
-    let opened = fork::open(&repo, &workspace.record.dir, &git_dir)?;
-    let settings = Settings::read(&opened)?.for_recording();
-    let session = Session { invocation: run, repository: &opened, settings: &settings };
-    let filled = source.fill(session.context(run), &command_line(run))?;
+    let filled = if workspace.record.backend == Backend::OverlayUser {
+        let stored = source.store(session.context(run), &command_line(run))?;
+        let left_out = source.left_out().to_vec();
+        Filled { written: fill_inside(run, &workspace, &stored)?, left_out }
+    } else {
+        fill_outside(run, &repo, &workspace, source)?
+    };
     if request.json {
         print_json(&json!({
             "version": VERSION,
@@ -80,5 +95,43 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         warn_of(&filled.left_out);
         workspace::create::tell(&workspace);
     }
+    Ok(0)
+}
+
+/// Gives a workspace whose files this process sees the state.
+fn fill_outside(
+    run: &Invocation,
+    repo: &Repository,
+    workspace: &Workspace,
+    source: Source,
+) -> Result<Filled, Failure> {
+    let git_dir = repo.real_common_dir().join("worktrees").join(&workspace.name);
+    let opened = fork::open(repo, &workspace.record.dir, &git_dir)?;
+    let settings = Settings::read(&opened)?.for_recording();
+    let session = Session { invocation: run, repository: &opened, settings: &settings };
+    Ok(source.fill(session.context(run), &command_line(run))?)
+}
+
+/// Starts this program inside of the workspace, to give it the stored state. Returns the number of
+/// files that were written.
+fn fill_inside(run: &Invocation, workspace: &Workspace, stored: &ObjectId) -> Result<usize, Failure> {
+    let words = ["fork".into(), "--fill".into(), stored.to_string().into()];
+    let output = workspace::exec::output(run, workspace, &words)?;
+    let written = output.stdout.trim().to_str().ok().and_then(|number| number.parse().ok());
+    written.filter(|_| output.status.success()).ok_or_else(|| {
+        Failure::error("the workspace did not get the files of its source; its state is its commit")
+    })
+}
+
+/// Gives the workspace of the current directory a stored state, and prints the number of files that
+/// were written.
+fn fill(run: &Invocation, stored: &BString) -> Result<u8, Failure> {
+    let (repo, settings) = open(run)?;
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let stored = ObjectId::from_hex(repo.hash(), stored).ok_or_else(|| Failure::fatal("--fill takes an object"))?;
+    let source = Source::read(session.context(run), stored)?;
+    let command = source.command();
+    let filled = source.fill(session.context(run), &command)?;
+    console::out(filled.written.to_string());
     Ok(0)
 }

@@ -4,6 +4,7 @@ mod fork;
 mod hook;
 mod list;
 mod undo;
+mod watch;
 
 use bstr::{BString, ByteSlice as _};
 use repo::Repository;
@@ -49,6 +50,9 @@ struct Request {
     to: Option<BString>,
     backend: Option<BString>,
     hook: bool,
+    watch: bool,
+    settle: Option<BString>,
+    fill: Option<BString>,
 }
 
 const JSON: Opt<Set<Request>> =
@@ -57,7 +61,11 @@ const QUIET: Opt<Set<Request>> =
     Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet);
 
 const TABLE: Table<Set<Request>> = Table {
-    usage: &["sapwood checkpoint [-m <label>] [-q] [--json]", "sapwood checkpoint --hook"],
+    usage: &[
+        "sapwood checkpoint [-m <label>] [-q] [--json]",
+        "sapwood checkpoint --watch [--settle <milliseconds>] [-m <label>] [-q] [--json]",
+        "sapwood checkpoint --hook",
+    ],
     options: &[
         Opt::text("-m, --message <label>", "a text that says what the state is", |request: &mut Request| {
             &mut request.label
@@ -66,6 +74,16 @@ const TABLE: Table<Set<Request>> = Table {
             "--hook",
             "serve as the hook of a coding agent, which describes the call on standard input",
             |request: &mut Request| &mut request.hook,
+        ),
+        Opt::flag(
+            "--watch",
+            "make a checkpoint whenever something has changed, until a signal",
+            |request: &mut Request| &mut request.watch,
+        ),
+        Opt::text(
+            "--settle <milliseconds>",
+            "the pause after a change, before the checkpoint (500)",
+            |request: &mut Request| &mut request.settle,
         ),
         QUIET,
         JSON,
@@ -86,7 +104,11 @@ pub(super) const COMMAND: Command = Command {
             With `--hook` it reads the JSON document that coding agents give their hooks, takes the label and the \
             directory from it, and prints nothing. The exit code of a failure is 1, which no agent takes for a \
             veto. If the document cannot be read, the checkpoint is made all the same, in the current directory. \
-            Outside of a repository it does nothing.",
+            Outside of a repository it does nothing.\n\n\
+            With `--watch` it goes on until a signal, and makes a checkpoint whenever a file or the index has \
+            changed and nothing else changes for the time of `--settle`; under changes without a pause, every ten \
+            seconds. It prints a line for each, or with `--json` a document in a line. The kernel reports the \
+            changes. A worktree has one such watcher at most. While a workspace is not mounted, it waits.",
     group: Group::Own,
     syntax: &TABLE,
     run,
@@ -97,7 +119,13 @@ pub(super) const COMMAND: Command = Command {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     no_arguments(&TABLE.parse(args)?.store(&mut request)?)?;
-    if request.hook { serve(run).or_else(as_error) } else { make(run, request) }
+    match &request {
+        Request { hook: true, watch: true, .. } => Err(Failure::fatal("--hook and --watch cannot be used together")),
+        Request { watch: false, settle: Some(_), .. } => Err(Failure::fatal("--settle needs --watch")),
+        Request { hook: true, .. } => serve(run).or_else(as_error),
+        Request { watch: true, .. } => watch::run(run, request),
+        _ => make(run, request),
+    }
 }
 
 /// Serves as the hook of a coding agent.
@@ -131,18 +159,23 @@ fn make(run: &Invocation, request: Request) -> Result<u8, Failure> {
     let made = checkpoint::Request { label, command: command_line(run) };
     let made = checkpoint::make(session.context(run), made)?;
     if request.json {
-        print_json(&json!({
-            "version": VERSION,
-            "number": made.number,
-            "ref": made.name.to_str_lossy(),
-            "changed": made.is_changed,
-            "leftOut": left_out(&made.left_out),
-        }));
+        print_json(&document(&made));
     } else if !request.quiet {
         warn_of(&made.left_out);
         console::out(format!("Checkpoint {}", made.number));
     }
     Ok(0)
+}
+
+/// Returns the document of an entry.
+fn document(made: &checkpoint::Report) -> Value {
+    json!({
+        "version": VERSION,
+        "number": made.number,
+        "ref": made.name.to_str_lossy(),
+        "changed": made.is_changed,
+        "leftOut": left_out(&made.left_out),
+    })
 }
 
 /// Opens the repository of a command.

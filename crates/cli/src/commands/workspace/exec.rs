@@ -1,9 +1,12 @@
 //! `workspace exec` and `workspace enter`: processes inside a workspace.
 
 use std::{
-    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        process::{CommandExt as _, ExitStatusExt as _},
+    },
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Output, Stdio},
 };
 
 use bstr::BString;
@@ -73,13 +76,29 @@ pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     become_command(run, &context.repo, &workspace, at.as_deref(), &[shell.into()])
 }
 
-/// Runs a command in the workspace and waits for it. Returns its exit code.
-pub(super) fn status(run: &Invocation, workspace: &Workspace, command: &[BString]) -> Result<u8, Failure> {
+/// Runs this program with these arguments in the workspace, and waits for it. Returns its exit code
+/// and its standard output.
+pub(crate) fn output(run: &Invocation, workspace: &Workspace, args: &[BString]) -> Result<Output, Failure> {
+    let program = BString::from(context::this_program()?.as_os_str().as_bytes());
+    let command = [&[program], args].concat();
+    let mut child = inside(run, workspace, &command)?;
+    child.stderr(Stdio::inherit());
+    child.output().map_err(|error| cannot_run(&command[0], &error))
+}
+
+/// Returns the process that runs a command in the workspace.
+fn inside(run: &Invocation, workspace: &Workspace, command: &[BString]) -> Result<Command, Failure> {
     let mut child = Command::new(context::this_program()?);
     reexec::pass_settings(run, &mut child);
     child.current_dir(site_of(workspace)).args(["workspace", "exec"]).arg(&workspace.name).arg("--");
     child.args(command.iter().map(|word| os_str(word)));
     Interrupt::install_now();
+    Ok(child)
+}
+
+/// Runs a command in the workspace and waits for it. Returns its exit code.
+pub(super) fn status(run: &Invocation, workspace: &Workspace, command: &[BString]) -> Result<u8, Failure> {
+    let mut child = inside(run, workspace, command)?;
     let status = child.status().map_err(|error| cannot_run(&command[0], &error))?;
     let signalled = status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signalled).unwrap_or(255))

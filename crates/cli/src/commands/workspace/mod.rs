@@ -14,7 +14,7 @@ mod crash;
 pub(crate) mod create;
 mod doctor;
 mod durable;
-mod exec;
+pub(crate) mod exec;
 mod freeze;
 pub(crate) mod gc;
 mod include;

@@ -167,3 +167,35 @@ pub(super) fn life(owned: &UnprivilegedFixture, name: &str) {
 fn git() -> PathBuf {
     std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into()).into()
 }
+
+/// A fork in a namespace has the uncommitted work, and nothing lies below its mount point.
+#[test]
+fn a_fork_without_root_has_the_uncommitted_work() {
+    let Some(owned) = UnprivilegedFixture::new() else { return };
+    if allowed() != "overlay-user" {
+        println!("skipped: the kernel allows no namespaces");
+        return;
+    }
+    let repo = owned.place.repo();
+    let user = |args: &[&str]| {
+        let output = owned.command(&owned.sapwood, &repo.path).args(args).output().expect("it can be run");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let script = "echo staged > staged; git add staged; echo above > staged; echo new > untracked";
+    let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+    let script = script.replace("git ", &format!("{git} "));
+    let status = owned.command(Path::new("/bin/sh"), &repo.path).args(["-ec", &script]).status();
+    assert!(status.expect("a shell").success());
+    let forked = user(&["fork", "--backend", "overlay-user", "--json", "one"]);
+    let forked: serde_json::Value = serde_json::from_str(&forked).expect("a document");
+    assert_eq!((&forked["workspace"]["backend"], &forked["written"]), (&"overlay-user".into(), &2.into()));
+    let inside = owned.inside("one", "cat staged untracked; $GIT status --porcelain; $SAPWOOD checkpoints --json");
+    let (files, listed) = inside.split_once("{").expect("a document");
+    assert_eq!(files, "above\nnew\nAM staged\n?? untracked\n");
+    assert!(listed.contains("\"label\": \"fork of main\"") && listed.contains("\"kind\": \"fork\""), "{listed}");
+    let hidden = fs::read_dir(owned.place.workspace("one").path).expect("a mount point");
+    let hidden: Vec<_> = hidden.flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(hidden, [".git"]);
+    owned.done(&["remove", "--force", "one"]);
+}

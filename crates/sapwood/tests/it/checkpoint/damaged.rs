@@ -38,32 +38,40 @@ fn numbers(repo: &Repo<'_>) -> (Vec<u64>, Vec<String>) {
     (readable, report.damaged.into_iter().map(|(_, error)| error).collect())
 }
 
-/// The damage of an entry, and the rest of the message.
-fn damages(repo: &Repo<'_>, number: u64) -> Vec<(&'static str, Box<dyn Fn() + '_>, String)> {
+/// A damage of an entry.
+struct Damage<'r> {
+    kind: &'static str,
+    make: Box<dyn Fn() + 'r>,
+    /// The end of the message.
+    reason: String,
+}
+
+fn damages<'r>(repo: &'r Repo<'r>, number: u64) -> Vec<Damage<'r>> {
     let entry = name(number);
     let part = |part: &str| git(repo, &["rev-parse", &format!("{entry}{part}")]);
     let remove = |oid: String| {
         let file = object_file(&oid);
-        Box::new(move || repo.remove(&file)) as Box<dyn Fn()>
+        Box::new(move || repo.remove(&file)) as Box<dyn Fn() + 'r>
     };
     let [tree, info, worktree] = [part(""), part(":info"), part(":worktree")];
     let blob = part(":worktree/untracked");
     let head = git(repo, &["rev-parse", "HEAD"]);
     let set = |oid: String| {
         let entry = entry.clone();
-        Box::new(move || drop(repo.git(&["update-ref", &entry, &oid]))) as Box<dyn Fn()>
+        Box::new(move || drop(repo.git(&["update-ref", &entry, &oid]))) as Box<dyn Fn() + 'r>
     };
     let file = format!(".git/{entry}");
     let missing = |oid: &str| format!("cannot read object {oid}: it is missing");
+    let damage = |kind, make, reason| Damage { kind, make, reason };
     vec![
-        ("the tree is missing", remove(tree.clone()), missing(&tree)),
-        ("the facts are missing", remove(info.clone()), missing(&info)),
-        ("the files' tree is missing", remove(worktree.clone()), format!("unable to read tree ({worktree})")),
-        ("a file is missing", remove(blob.clone()), format!("the object {blob} of 'untracked' is missing")),
-        ("a commit", set(head.clone()), format!("{head} is not a checkpoint")),
-        ("a blob", set(blob.clone()), format!("{blob} is not a checkpoint")),
-        ("another tree", set(worktree.clone()), format!("{worktree} is not a checkpoint")),
-        ("a broken ref", Box::new(move || repo.write(&file, "garbage\n")), "the ref is broken".to_owned()),
+        damage("the tree is missing", remove(tree.clone()), missing(&tree)),
+        damage("the facts are missing", remove(info.clone()), missing(&info)),
+        damage("the files' tree is missing", remove(worktree.clone()), format!("unable to read tree ({worktree})")),
+        damage("a file is missing", remove(blob.clone()), format!("the object {blob} of 'untracked' is missing")),
+        damage("a commit", set(head.clone()), format!("{head} is not a checkpoint")),
+        damage("a blob", set(blob.clone()), format!("{blob} is not a checkpoint")),
+        damage("another tree", set(worktree.clone()), format!("{worktree} is not a checkpoint")),
+        damage("a broken ref", Box::new(move || repo.write(&file, "garbage\n")), "the ref is broken".to_owned()),
     ]
 }
 
@@ -75,8 +83,8 @@ fn a_damaged_entry_is_named_and_affects_no_other() {
             let sandbox = Sandbox::new();
             let repo = committed(&sandbox);
             entries(&repo, 3);
-            let (kind, damage, reason) = damages(&repo, number).swap_remove(at);
-            damage();
+            let Damage { kind, make, reason } = damages(&repo, number).swap_remove(at);
+            make();
             let text = format!("the checkpoint '{}' cannot be read: {reason}", name(number));
             assert_eq!(travel(&repo, Goal::To(number), false).expect_err("damaged"), text, "{kind}");
             repo.write("a", "later\n");

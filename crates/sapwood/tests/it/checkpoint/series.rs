@@ -85,7 +85,9 @@ fn odd_names_have_series_of_their_own() {
         let mut command = repo.git_command();
         command.args(["worktree", "add", "-q", "--detach"]).arg(&dir);
         assert!(command.status().expect("Git runs").success(), "{dir:?}");
-        places.push(Repo { path: repo.join("").join(&dir), ..sandbox.repo("") });
+        let mut place = sandbox.repo("");
+        place.path = place.path.join(OsStr::from_bytes(name));
+        places.push(place);
     }
     checkpoint(&repo, "");
     for (number, place) in places.iter().enumerate() {
