@@ -1,6 +1,7 @@
 //! `workspace gc`: completes or removes the remains of killed commands.
 //!
 //! - a workspace whose creation was interrupted is removed, unless its upper layer contains files;
+//! - the workspace of a check of a landing is removed if the process of the landing is gone;
 //! - a removal, a move and a rebase that had passed the point of no return are completed;
 //! - temporary files from before that point are removed;
 //! - with `--all`, mounts whose repository was deleted are unmounted;

@@ -83,7 +83,10 @@ impl Inside<'_> {
         };
         let plain = [("HOME", "/tmp"), ("GIT_EDITOR", "true"), ("LC_ALL", "C")];
         let plain = plain.map(|(name, value)| (name, value.to_owned()));
-        [("PATH", path)].into_iter().chain(plain).collect()
+        // The oracle may have been copied from the place for which it was built.
+        let programs = Self::oracle().join("libexec/git-core");
+        let programs = programs.exists().then(|| ("GIT_EXEC_PATH", programs.display().to_string()));
+        [("PATH", path)].into_iter().chain(plain).chain(programs).collect()
     }
 }
 
