@@ -163,7 +163,7 @@ impl Tips {
         let mut peeled = BTreeMap::new();
         let mut listed = |prefix: &str| {
             let mut refs = Vec::new();
-            repo.each_ref(ListScope::Below(prefix.into()), None, |found| {
+            let _ = repo.each_ref(ListScope::Below(prefix.into()), None, |found| {
                 if found.soundness == Soundness::Sound {
                     refs.push((found.name.to_owned(), found.id));
                     peeled.extend(found.peeled.map(|peeled| (found.id, peeled)));
