@@ -119,6 +119,7 @@ const OWN: &[(&str, &[&str])] = &[
             "engine/src/workspace/record.rs",
             "engine/src/workspace/remove.rs",
             "engine/src/workspace/sealed.rs",
+            "engine/src/workspace/sealed/objects.rs",
             "engine/src/workspace/union.rs",
             "engine/src/workspace/upper/snapshot.rs",
             "engine/src/landing/foreign.rs",
