@@ -1,6 +1,6 @@
 //! Git working-tree operations, each as two calls: [`status`], [`switch`], [`restore`], [`reset`],
 //! [`clean`], [`add`], [`rm`], [`mv`], [`commit`], [`stash`], [`fetch`],
-//! [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`checkpoint`].
+//! [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`submodule`], [`checkpoint`].
 //!
 //! `plan(&repository, request)` examines everything, may refuse, and changes nothing.
 //! [`PlanError::Unsupported`] exists only there. `Plan::run(&events)` does the work; its
@@ -58,6 +58,7 @@ pub mod notice;
 pub mod read_tree;
 pub mod refs;
 mod refused;
+pub mod relative;
 mod repository;
 pub mod reset;
 pub mod restore;
@@ -69,6 +70,7 @@ pub mod sparse_index;
 pub mod stage;
 pub mod stash;
 pub mod status;
+pub mod submodule;
 pub mod submodules;
 pub mod switch;
 pub mod trace;

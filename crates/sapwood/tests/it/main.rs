@@ -18,6 +18,7 @@ mod restore;
 mod rm;
 mod stash;
 mod status;
+mod submodule;
 mod switch;
 mod workspace;
 mod workspace_classes;

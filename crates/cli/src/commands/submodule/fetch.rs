@@ -3,8 +3,9 @@
 use bstr::{BStr, ByteSlice as _};
 use repo::Repository;
 use sapwood::ObjectId;
+use sapwood::submodule::remote;
 
-use super::{list::Superproject, options::Request, remote};
+use super::{list::Superproject, options::Request};
 use crate::{
     session::reexec,
     term::{

@@ -14,7 +14,6 @@ mod fetch;
 mod init;
 mod list;
 mod options;
-mod remote;
 mod update;
 
 use repo::keys;

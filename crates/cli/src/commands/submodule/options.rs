@@ -5,6 +5,7 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::clone::Filter;
+use sapwood::submodule::Strategy;
 
 use crate::{
     commands::{reason::Reason, record::LineCheck},
@@ -13,41 +14,6 @@ use crate::{
         failure::Failure,
     },
 };
-
-/// How a submodule is updated to its commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Strategy {
-    Checkout,
-    Merge,
-    Rebase,
-    None,
-    /// `!<command>`
-    Command(BString),
-}
-
-impl Strategy {
-    /// Parses the value of `submodule.<name>.update`.
-    pub(super) fn parse(value: &[u8]) -> Option<Strategy> {
-        match value {
-            b"checkout" => Some(Strategy::Checkout),
-            b"merge" => Some(Strategy::Merge),
-            b"rebase" => Some(Strategy::Rebase),
-            b"none" => Some(Strategy::None),
-            _ => value.strip_prefix(b"!").map(|command| Strategy::Command(command.into())),
-        }
-    }
-
-    /// Returns the value of the setting.
-    pub(super) fn name(&self) -> BString {
-        match self {
-            Strategy::Checkout => "checkout".into(),
-            Strategy::Merge => "merge".into(),
-            Strategy::Rebase => "rebase".into(),
-            Strategy::None => "none".into(),
-            Strategy::Command(command) => [b"!", command.as_slice()].concat().into(),
-        }
-    }
-}
 
 /// The request of `update`; `init` uses `quiet` alone.
 #[derive(Clone, Default)]

@@ -4,15 +4,21 @@ use std::process::Command;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{Repository, keys};
-use sapwood::{ObjectId, index::Stage};
+use sapwood::{
+    ObjectId,
+    index::Stage,
+    submodule::{
+        Strategy,
+        remote::{self, Missing},
+    },
+};
 
 use super::{
     clone::{Clones, Wanted},
     fetch::{self, FetchExtent},
     init,
     list::{self, Link, Superproject},
-    options::{Request, Strategy, UPDATE},
-    remote::{self, Missing},
+    options::{Request, UPDATE},
 };
 use crate::{
     session::{invocation::Invocation, reexec, settings::Settings, submodules::connect, tasks},
@@ -43,7 +49,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let super_prefix = request.super_prefix.clone();
     let superproject = Superproject::new(run, &repo, &settings, &index, super_prefix.clone())?;
     let jobs = jobs(&superproject, &request)?;
-    let Some(links) = superproject.links(&index, &specs)? else { return Ok(1) };
+    let links = superproject.links(&index, &specs)?;
     if request.init {
         init::register(&superproject, links.clone(), &specs, request.quiet)?;
         // The new settings apply from here on.

@@ -4,10 +4,10 @@ pub(crate) mod bytes;
 pub(crate) mod color;
 pub(crate) mod columns;
 pub(crate) mod date;
-pub(crate) mod relative;
 pub(crate) mod sideband;
 
 pub(crate) use format::{quote, quote_into, unquote};
+pub(crate) use sapwood::relative;
 pub(crate) use sys::{os_str, reason as os_error};
 
 /// Returns `text` as a JSON string.

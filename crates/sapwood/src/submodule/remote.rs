@@ -8,53 +8,54 @@ use repo::{
     wire::url::{is_relative, relative},
 };
 
-use super::list::Superproject;
-use crate::term::{console, failure::Failure};
+use super::Superproject;
+use crate::{Error, Notice};
 
 /// The messages for a superproject without a remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub enum Missing {
+    /// A warning.
     Warn,
+    /// None.
     Silent,
 }
 
 /// Resolves `url`, which may be relative to the superproject's URL.
-pub(super) fn resolve(
-    superproject: &Superproject<'_>,
-    url: &BStr,
-    missing: Missing,
-) -> Result<BString, Failure> {
+pub fn resolve(superproject: &Superproject<'_>, url: &BStr, missing: Missing) -> Result<BString, Error> {
     let repo = superproject.repo;
     let key = keys::remote::URL.of(default_remote(repo)?);
     let base = match repo.config_str(&key) {
         Some(base) => base,
         None => {
             if missing == Missing::Warn {
-                console::warning(format!(
-                    "could not look up configuration '{}'. \
-                     Assuming this repository is its own authoritative upstream.",
-                    key.name()
+                superproject.context.events.notice(Notice::Submodule(
+                    format!(
+                        "could not look up configuration '{}'. \
+                         Assuming this repository is its own authoritative upstream.",
+                        key.name()
+                    )
+                    .into(),
                 ));
             }
             let top = repo.work_tree().unwrap_or_else(|| repo.git_dir());
             top.as_os_str().as_bytes().into()
         }
     };
-    relative(base.as_bstr(), url).map_err(|error| Failure::fatal(error.to_string()))
+    relative(base.as_bstr(), url).map_err(|error| Error::failed(error.to_string()))
 }
 
 /// Returns Git's default remote.
-pub(super) fn default_remote(repo: &Repository) -> Result<BString, Failure> {
+pub fn default_remote(repo: &Repository) -> Result<BString, Error> {
     let head = repo.head()?;
     Ok(repo.remote_of(head.branch().unwrap_or_default()))
 }
 
 /// Returns the remote of the submodule at `path` that has its URL, else its default remote.
-pub(super) fn of_submodule(
+pub fn of_submodule(
     superproject: &Superproject<'_>,
     path: &BStr,
     submodule: &Repository,
-) -> Result<BString, Failure> {
+) -> Result<BString, Error> {
     let url = superproject.submodules.module(path).and_then(|module| module.url);
     let url = match url {
         Some(url) if is_relative(url.as_bstr()) => {

@@ -4,7 +4,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 
 /// Returns `path`, relative to the worktree's root, as seen from the directory `prefix` (with a
 /// slash at its end, or empty).
-pub(crate) fn relative(path: &BStr, prefix: &BStr) -> BString {
+pub fn relative(path: &BStr, prefix: &BStr) -> BString {
     if prefix.strip_prefix(path.as_bytes()).is_some_and(|rest| rest.starts_with(b"/")) {
         // The path was a file, and is now a directory that contains the current directory.
         let up = prefix[path.len()..].split_str("/").filter(|part| !part.is_empty()).count();
