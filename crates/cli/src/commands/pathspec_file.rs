@@ -14,7 +14,12 @@ use crate::{
         input::{self, Input},
         invocation::Invocation,
     },
-    term::{console::text, failure::Failure, text::unquote},
+    term::{
+        args::{Native::Both, Opt, Set},
+        console::text,
+        failure::Failure,
+        text::unquote,
+    },
 };
 
 /// The two options as given.
@@ -25,6 +30,17 @@ pub(crate) struct PathspecFile {
     pub(crate) files: Vec<BString>,
     /// `--pathspec-file-nul`
     pub(crate) nul: bool,
+}
+
+/// `--pathspec-from-file`
+pub(crate) const fn from_file<R>(field: fn(&mut R) -> &mut Vec<BString>) -> Opt<Set<R>> {
+    Opt::each("--pathspec-from-file <file>", "read pathspec from file", field)
+}
+
+/// `--pathspec-file-nul`
+pub(crate) const fn file_nul<R>(field: fn(&mut R) -> &mut bool) -> Opt<Set<R>> {
+    let help = "with --pathspec-from-file, pathspec elements are separated with NUL character";
+    Opt::flag("--pathspec-file-nul", help, field).native(Both)
 }
 
 impl PathspecFile {

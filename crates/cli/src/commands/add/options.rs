@@ -8,7 +8,7 @@ use sapwood::{
 };
 
 use crate::{
-    commands::pathspec_file::PathspecFile,
+    commands::pathspec_file::{PathspecFile, file_nul, from_file},
     term::{
         args::{
             Grammar,
@@ -115,17 +115,8 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         )
         .hidden()
         .native(Both),
-        Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
-            request.pathspec_file.files.extend(value.text);
-            Ok(())
-        })
-        .native(Both),
-        Opt::flag(
-            "--pathspec-file-nul",
-            "with --pathspec-from-file, pathspec elements are separated with NUL character",
-            |request: &mut Request| &mut request.pathspec_file.nul,
-        )
-        .native(Both),
+        from_file(|request: &mut Request| &mut request.pathspec_file.files).native(Both),
+        file_nul(|request: &mut Request| &mut request.pathspec_file.nul),
     ],
     grammar: Grammar::Mixed,
 };

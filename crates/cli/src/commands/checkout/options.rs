@@ -5,6 +5,7 @@ use engine::checkout::ConflictSide;
 
 use super::request::{NewBranchKind, Request, track};
 use crate::{
+    commands::pathspec_file::{file_nul, from_file},
     session::submodules,
     term::{
         args::{
@@ -110,17 +111,8 @@ const IGNORE_SKIP: Opt<Set<Request>> = Opt::flag(
 )
 .native(Both);
 const FROM_FILE: Opt<Set<Request>> =
-    Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
-        request.pathspec_file.files.extend(value.text);
-        Ok(())
-    })
-    .native(Both);
-const FILE_NUL: Opt<Set<Request>> = Opt::flag(
-    "--pathspec-file-nul",
-    "with --pathspec-from-file, pathspec elements are separated with NUL character",
-    |request: &mut Request| &mut request.pathspec_file.nul,
-)
-.native(Both);
+    from_file(|request: &mut Request| &mut request.pathspec_file.files).native(Both);
+const FILE_NUL: Opt<Set<Request>> = file_nul(|request: &mut Request| &mut request.pathspec_file.nul);
 const DRY_RUN: Opt<Set<Request>> =
     Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
         &mut request.dry_run

@@ -4,7 +4,7 @@ use bstr::BString;
 
 use crate::{
     commands::{
-        pathspec_file::PathspecFile,
+        pathspec_file::{PathspecFile, file_nul, from_file},
         status::preview::{Format, Wanted},
     },
     term::{
@@ -195,16 +195,8 @@ pub(super) const TABLE: Table<Set<R>> = Table {
             },
         )
         .native(Both),
-        Opt::list("--pathspec-from-file <file>", "read pathspec from file", |r: &mut R| {
-            &mut r.pathspec_file.files
-        })
-        .native(On),
-        Opt::flag(
-            "--pathspec-file-nul",
-            "with --pathspec-from-file, pathspec elements are separated with NUL character",
-            |r: &mut R| &mut r.pathspec_file.nul,
-        )
-        .native(Both),
+        from_file(|r: &mut R| &mut r.pathspec_file.files).native(On),
+        file_nul(|r: &mut R| &mut r.pathspec_file.nul),
         Opt::flag("--allow-empty", "ok to record an empty change", |r: &mut R| &mut r.allow_empty)
             .hidden()
             .native(Both),

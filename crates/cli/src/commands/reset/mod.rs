@@ -16,7 +16,7 @@ use crate::{
     commands::{
         obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, RECURSING, RECURSION_IS_BOOLEAN, WRITING},
         paths,
-        pathspec_file::PathspecFile,
+        pathspec_file::{PathspecFile, file_nul, from_file},
         record::{Command, Group, Revisions, Traits},
     },
     session::{
@@ -108,17 +108,8 @@ const TABLE: Table<Set<Request>> = Table {
             |request: &mut Request| &mut request.intent_to_add,
         )
         .native(Both),
-        Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
-            request.pathspec_file.files.extend(value.text);
-            Ok(())
-        })
-        .native(Both),
-        Opt::flag(
-            "--pathspec-file-nul",
-            "with --pathspec-from-file, pathspec elements are separated with NUL character",
-            |request: &mut Request| &mut request.pathspec_file.nul,
-        )
-        .native(Both),
+        from_file(|request: &mut Request| &mut request.pathspec_file.files).native(Both),
+        file_nul(|request: &mut Request| &mut request.pathspec_file.nul),
         Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
             &mut request.dry_run
         }),

@@ -11,7 +11,7 @@ use crate::{
     commands::{
         obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, WRITING},
         paths,
-        pathspec_file::PathspecFile,
+        pathspec_file::{PathspecFile, file_nul, from_file},
         record::{Command, Group, Traits},
     },
     session::{Session, index::Start, invocation::Invocation, settings::Settings},
@@ -51,17 +51,8 @@ const TABLE: Table<Set<Request>> = Table {
             |request: &mut Request| &mut request.sparse,
         )
         .native(Both),
-        Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
-            request.pathspec_file.files.extend(value.text);
-            Ok(())
-        })
-        .native(Both),
-        Opt::flag(
-            "--pathspec-file-nul",
-            "with --pathspec-from-file, pathspec elements are separated with NUL character",
-            |request: &mut Request| &mut request.pathspec_file.nul,
-        )
-        .native(Both),
+        from_file(|request: &mut Request| &mut request.pathspec_file.files).native(Both),
+        file_nul(|request: &mut Request| &mut request.pathspec_file.nul),
     ],
     grammar: Grammar::Mixed,
 };

@@ -10,7 +10,7 @@ use repo::keys;
 use crate::{
     commands::{
         obstacles::{GENERAL, hooks::present},
-        pathspec_file::PathspecFile,
+        pathspec_file::{PathspecFile, file_nul, from_file},
         reason::Reason,
         record::{Candidate, Check, LineCheck},
         rules::{Setting, When},
@@ -90,17 +90,8 @@ const MESSAGE: Opt<Set<Request>> =
     Opt::text("-m, --message <message>", "stash message", |request: &mut Request| &mut request.message)
         .native(Both);
 const FILE: Opt<Set<Request>> =
-    Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
-        request.pathspec_file.files.extend(value.text);
-        Ok(())
-    })
-    .native(On);
-const NUL: Opt<Set<Request>> = Opt::flag(
-    "--pathspec-file-nul",
-    "with --pathspec-from-file, pathspec elements are separated with NUL character",
-    |request: &mut Request| &mut request.pathspec_file.nul,
-)
-.native(Both);
+    from_file(|request: &mut Request| &mut request.pathspec_file.files).native(On);
+const NUL: Opt<Set<Request>> = file_nul(|request: &mut Request| &mut request.pathspec_file.nul);
 
 const PUSH_USAGE: &[&str] =
     &["sapwood stash [push] [-S | --staged] [-k | --[no-]keep-index] [-q | --quiet] \

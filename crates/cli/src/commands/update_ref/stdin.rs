@@ -242,14 +242,7 @@ impl Session<'_> {
         verb: &str,
         name: &BString,
     ) -> Result<Option<ObjectId>, Failure> {
-        let text = match line.next_object(verb, name.as_bstr())? {
-            Argument::EndOfInput => {
-                let what = ": unexpected end of input when reading <new-oid>";
-                return Err(Failure::Fatal(text!(verb, " ", name, what)));
-            }
-            Argument::None => return Ok(None),
-            Argument::Given(text) => text,
-        };
+        let Some(text) = value_text(line, verb, name, "<new-oid>")? else { return Ok(None) };
         if text.is_empty() {
             if self.context.request.nul && verb != "update" {
                 return Ok(None);
@@ -270,14 +263,7 @@ impl Session<'_> {
         verb: &str,
         name: &BString,
     ) -> Result<Option<ObjectId>, Failure> {
-        let text = match line.next_object(verb, name.as_bstr())? {
-            Argument::EndOfInput => {
-                let what = ": unexpected end of input when reading <old-oid>";
-                return Err(Failure::Fatal(text!(verb, " ", name, what)));
-            }
-            Argument::None => return Ok(None),
-            Argument::Given(text) => text,
-        };
+        let Some(text) = value_text(line, verb, name, "<old-oid>")? else { return Ok(None) };
         if text.is_empty() {
             return Ok((!self.context.request.nul).then(|| self.null()));
         }
@@ -411,4 +397,20 @@ fn report(rejected: &Rejected) {
     // Git prints this for a value that was not given.
     let shown = |oid: &Option<ObjectId>| oid.map_or("(null)".to_owned(), |oid| oid.to_string());
     console::out(text!("rejected ", name, format!(" {} {} {kind}", shown(new), shown(old))));
+}
+
+/// Reads the text of a value; `None` if it is missing.
+fn value_text(
+    line: &mut Line<'_>,
+    verb: &str,
+    name: &BString,
+    what: &str,
+) -> Result<Option<BString>, Failure> {
+    match line.next_object(verb, name.as_bstr())? {
+        Argument::EndOfInput => {
+            Err(Failure::Fatal(text!(verb, " ", name, ": unexpected end of input when reading ", what)))
+        }
+        Argument::None => Ok(None),
+        Argument::Given(text) => Ok(Some(text)),
+    }
 }

@@ -85,6 +85,8 @@ pub(crate) enum Set<R: 'static> {
     Quieter(fn(&mut R) -> &mut i32),
     /// `--name <text>` adds the text, `--no-name` empties the list.
     List(fn(&mut R) -> &mut Vec<BString>),
+    /// `--name <text>` adds the text, `--no-name` changes nothing.
+    Each(fn(&mut R) -> &mut Vec<BString>),
     /// The function validates and stores the value.
     Call(fn(&mut R, Value) -> Result<(), Failure>),
 }
@@ -114,6 +116,7 @@ impl<R> Set<R> {
                 Some(text) => field(request).push(text),
                 None => field(request).clear(),
             },
+            Set::Each(field) => field(request).extend(value.text),
             Set::Call(set) => set(request, value)?,
         }
         Ok(())
@@ -175,6 +178,15 @@ impl<R> Opt<Set<R>> {
         field: fn(&mut R) -> &mut Vec<BString>,
     ) -> Self {
         Opt::keyed(Set::List(field), spelling, help)
+    }
+
+    /// See [`Set::Each`].
+    pub(crate) const fn each(
+        spelling: &'static str,
+        help: &'static str,
+        field: fn(&mut R) -> &mut Vec<BString>,
+    ) -> Self {
+        Opt::keyed(Set::Each(field), spelling, help)
     }
 
     /// An option with a text.
