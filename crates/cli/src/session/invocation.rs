@@ -148,8 +148,8 @@ impl Invocation {
         Ok(run)
     }
 
-    /// Takes one word before the arguments of the command, and its value from `args`. An absolute `-C` makes
-    /// up for a `lost` current directory.
+    /// Takes one word before the arguments of the command, and its value from `args`. An absolute
+    /// `-C` makes up for a `lost` current directory.
     fn take(
         &mut self,
         arg: &BString,

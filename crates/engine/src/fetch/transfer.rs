@@ -280,8 +280,8 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Stores the objects of the server, and ends its answer. Returns the links of promised objects,
-    /// if there are any.
+    /// Stores the objects of the server, and ends its answer. Returns the links of promised
+    /// objects, if there are any.
     fn take_pack(
         &self,
         repo: &Repository,

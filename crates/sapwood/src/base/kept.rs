@@ -17,7 +17,7 @@ pub struct Request {
     pub action: Action,
 }
 
-/// What is done with the bases of a directory.
+/// An action with the bases of a directory.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// List them.

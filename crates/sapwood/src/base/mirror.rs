@@ -164,7 +164,7 @@ pub struct Place<'a> {
 pub struct Mirror {
     /// The repository, absolute.
     pub dir: PathBuf,
-    /// The same as the user wrote it, for messages.
+    /// The repository as the user wrote it, for messages.
     pub shown: BString,
     /// The request.
     pub request: Request,

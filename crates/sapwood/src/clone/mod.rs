@@ -116,8 +116,8 @@ pub struct Request {
     pub server_options: Vec<BString>,
     /// The addresses to connect to.
     pub family: AddressFamily,
-    /// The remotes of bases, one of which may have the base of a commit with which the clone begins.
-    /// The new repository is a partial clone then.
+    /// The remotes of bases, one of which may have the base of a commit with which the clone
+    /// begins. The new repository is a partial clone then.
     pub bases: Vec<BaseRemote>,
     /// Objects that came are kept if the transfer breaks off, for the same request.
     pub resumable: bool,

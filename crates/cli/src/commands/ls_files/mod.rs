@@ -386,8 +386,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Returns the files that differ from their entries, and those that cannot be examined outside of
-    /// the pathspecs. Without `--deleted` and `--modified`, no file is examined.
+    /// Returns the files that differ from their entries, and those outside of the pathspecs that
+    /// cannot be examined. Without `--deleted` and `--modified`, no file is examined.
     fn examined(&self, asked: &Pathspecs) -> Result<(Changed, Unreadable), Failure> {
         let request = self.request;
         if !request.deleted && !request.modified {
