@@ -24,6 +24,8 @@ fn superprojects(sandbox: &Sandbox) -> [Repo<'_>; 2] {
         for path in ["one", "dir/two", "three"] {
             let info = format!("160000,{},{path}", oid.trim());
             repo.git(&["update-index", "--add", "--cacheinfo", &info]);
+            // Without the directory, `commit` would remove the entry.
+            std::fs::create_dir_all(repo.join(path)).expect("a directory");
         }
         repo.commit("modules");
         repo
