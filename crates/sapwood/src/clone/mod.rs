@@ -117,7 +117,8 @@ pub struct Request {
     /// The addresses to connect to.
     pub family: AddressFamily,
     /// The remotes of bases, one of which may have the base of a commit with which the clone
-    /// begins. The new repository is a partial clone then.
+    /// begins. The new repository is a partial clone then, and nobody here fetches what it omits:
+    /// so the request has no worktree to fill, and [`crate::workspace::create`] shows the files.
     pub bases: Vec<BaseRemote>,
     /// Objects that came are kept if the transfer breaks off, for the same request.
     pub resumable: bool,
@@ -163,6 +164,9 @@ pub fn plan(dir: &Path, environment: Environment, request: Request) -> Result<Pl
 
 /// As [`plan`], with these options and this flag that stops the clone.
 fn plan_with(open: OpenOptions, request: Request, interrupt: Arc<AtomicBool>) -> Result<Plan, PlanError> {
+    if !request.bases.is_empty() && !(request.bare || request.mirror || request.no_checkout) {
+        return Err(PlanError::Unsupported("worktrees of clones with a base"));
+    }
     let config = StandaloneConfig::load(&open).map_err(Error::from)?;
     let readers = [Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone];
     refused::check_outside(&config, &readers).map_err(|error| Error::from(settings::Error::from(error)))?;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use sapwood::{
-    BaseError, Error, Repository, Silent,
+    BaseError, Error, PlanError, Silent,
     base::{
         Access, Kind, add,
         kept::{self, Action},
@@ -365,30 +365,32 @@ fn a_clone_begins_with_a_base() {
     let request = push::Request { branch: Some("main".into()), ..fleet.push_request("HEAD~1") };
     push::plan(&open(&origin), request).expect("a plan").run(&Silent).expect("a push");
     origin.git(&["config", "uploadpack.allowFilter", "true"]);
-    let cloned = |name: &str, remotes: &[(&str, Need)]| {
+    let planned = |name: &str, remotes: &[(&str, Need)], no_checkout: bool| {
         let remote = |(address, need): &(&str, Need)| BaseRemote { address: (*address).into(), need: *need };
         let request = clone::Request {
             source: "origin".into(),
             directory: Some(name.into()),
+            no_checkout,
             bases: remotes.iter().map(remote).collect(),
             ..clone::Request::default()
         };
-        let dir = fleet.sandbox.path();
-        clone::plan(&dir, variables(&origin), request).expect("a plan").run(&Silent)
+        clone::plan(&fleet.sandbox.path(), variables(&origin), request)
     };
+    let cloned =
+        |name: &str, remotes: &[(&str, Need)]| planned(name, remotes, true).expect("a plan").run(&Silent);
     let remote = fleet.remote().expect("a remote").to_string();
     cloned("made", &[("file:///nowhere", Need::IfAble), (&remote, Need::Required)]).expect("a clone");
     let made = fleet.sandbox.repo("made");
     assert_eq!(made.git(&["rev-parse", "HEAD"]).stdout.to_string().trim(), fleet.head());
-    assert_eq!(made.git(&["status", "--porcelain"]).stdout, "");
-    assert_eq!(made.git(&["diff", "--name-only", "HEAD~1", "HEAD"]).stdout, "dir/3\n");
-    assert_eq!(made.read("dir/3"), "other\n");
+    assert_eq!(made.git(&["config", "remote.origin.promisor"]).stdout, "true\n");
+    assert_eq!(made.git(&["rev-list", "--count", "HEAD"]).stdout, "2\n");
     let bases = made.path.join(".git/sapwood/bases");
     assert!(!files(&bases).is_empty());
     let error = cloned("none", &[("file:///nowhere", Need::Required)]).expect_err("it is required");
     assert!(matches!(error.0, Error::Bases(_)), "{error}");
     assert!(!fleet.sandbox.path().join("none").exists());
     cloned("plain", &[("file:///nowhere", Need::IfAble)]).expect("a clone without a base");
-    let _ = Repository::open(&fleet.sandbox.path().join("plain"), variables(&origin)).expect("a repository");
-    assert_eq!(fleet.sandbox.repo("plain").read("dir/3"), "other\n");
+    assert_eq!(fleet.sandbox.repo("plain").git(&["rev-list", "--count", "HEAD"]).stdout, "2\n");
+    let filled = planned("filled", &[(&remote, Need::Required)], false).err();
+    assert!(matches!(filled, Some(PlanError::Unsupported(_))), "{filled:?}");
 }
