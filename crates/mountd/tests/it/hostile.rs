@@ -12,7 +12,7 @@ use std::{
 use mountd::wire::{Code, Request};
 use rustix::fs::OFlags;
 
-use crate::scene::{OTHER, Scene, Stage, named, opened, play, play_with, readable};
+use crate::scene::{OTHER, Scene, Stage, Stop, named, opened, play, play_with, readable};
 
 /// A request, the descriptors, and the refusal.
 type Row = (&'static str, Request, Vec<OwnedFd>, Code);
@@ -219,6 +219,7 @@ fn exchanged_paths_lead_nowhere() {
                     let _ = fs::rename(&files, &link).and_then(|()| fs::rename(&spare, &files));
                 }
             });
+            let _stop = Stop(&STOP);
             for _ in 0..200 {
                 let service = scene.service();
                 let given = [scene.at("mine/blob")];
@@ -228,7 +229,6 @@ fn exchanged_paths_lead_nowhere() {
                 }
                 assert!(!scene.at("roots/files/file").exists());
             }
-            STOP.store(true, Ordering::Relaxed);
         });
         for name in ["mine/files", "mine/spare", "mine/link"] {
             let _ = scene.service().unmount(&scene.at(name), true);

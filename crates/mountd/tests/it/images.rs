@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     os::unix::fs::FileExt as _,
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -10,12 +11,12 @@ use std::{
 use format::erofs::{canonical, crc32c};
 use mountd::wire::Code;
 
-use crate::scene::{Scene, image, play};
+use crate::scene::{Scene, Stop, image, image_with, play};
 
-/// Sets the checksum of the superblock.
+/// Sets the checksum of the superblock of an image with blocks of 4,096 bytes.
 fn seal(image: &mut [u8]) {
     image[1028..1032].fill(0);
-    let checksum = crc32c(!0, &image[1024..1536]);
+    let checksum = crc32c(!0, &image[1024..4096]);
     image[1028..1032].copy_from_slice(&checksum.to_le_bytes());
 }
 
@@ -29,10 +30,11 @@ fn write(scene: &Scene, image: &[u8]) {
 fn a_flipped_image_is_refused_or_harmless() {
     testkit::need_program("fsck.erofs");
     let Some(mut stage) = play("images::a_flipped_image_is_refused_or_harmless", &[], |scene| {
-        let good = image(sys::user::effective_uid(), 0o644);
+        // Debian's `fsck.erofs` 1.5 knows only blocks of 4,096 bytes.
+        let good = image_with(sys::user::effective_uid(), 0o644, 12);
         let (mut refused, mut harmless) = (0, 0);
         for bit in 1024 * 8..good.len() * 8 {
-            if good[bit / 8] == 0 && bit % 37 != 0 {
+            if good[bit / 8] == 0 && bit % 211 != 0 {
                 continue;
             }
             let mut flipped = good.clone();
@@ -52,7 +54,7 @@ fn a_flipped_image_is_refused_or_harmless() {
             }
         }
         println!("{refused} refused, {harmless} mounted");
-        assert!(refused > 1000 && harmless > 100, "{refused} refused, {harmless} mounted");
+        assert!(refused > 500 && harmless > 100, "{refused} refused, {harmless} mounted");
     }) else {
         return;
     };
@@ -63,24 +65,24 @@ fn a_flipped_image_is_refused_or_harmless() {
 /// Reads everything that is mounted.
 fn read_all(scene: &Scene, image: &[u8]) {
     let file = scene.at("mine/image");
-    let check = std::process::Command::new("fsck.erofs");
-    let mut check = check;
+    let mut check = std::process::Command::new("fsck.erofs");
     check.arg(format!("--device={}", scene.at("mine/blob").display())).arg(&file);
     let output = check.output().expect("it can be run");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}, of {} bytes", image.len());
+    // The permissions of a changed image may forbid it.
+    let allowed = |error: std::io::Error| assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
     let mut left = vec![scene.at("mine/files")];
     while let Some(dir) = left.pop() {
-        for entry in fs::read_dir(&dir).expect("listed") {
-            let path = entry.expect("an entry").path();
-            let found = path.symlink_metadata().expect("an inode");
+        let listed = fs::read_dir(&dir).map_err(allowed).into_iter().flatten();
+        for path in listed.map(|entry| entry.expect("an entry").path()) {
+            let Ok(found) = path.symlink_metadata().map_err(allowed) else { continue };
             if found.is_dir() {
                 left.push(path);
             } else if found.is_symlink() {
-                fs::read_link(path).expect("a target");
+                fs::read_link(path).map(drop).unwrap_or_else(allowed);
             } else if found.is_file() && found.len() < 1 << 20 {
-                // Its permissions may forbid it.
-                let _ = fs::read(path);
+                fs::read(path).map(drop).unwrap_or_else(allowed);
             }
         }
     }
@@ -120,6 +122,7 @@ fn an_image_that_is_being_written_is_checked_as_it_was_read() {
                     file.write_all_at(&good[at..=at], at as u64).expect("written");
                 }
             });
+            let _stop = Stop(&STOP);
             for _ in 0..200 {
                 if scene.mount_image() == Code::Done {
                     let found = fs::read_to_string(scene.at("mine/files/file")).expect("it is whole");
@@ -127,7 +130,6 @@ fn an_image_that_is_being_written_is_checked_as_it_was_read() {
                     assert_eq!(scene.unmount("mine/files"), Code::Done);
                 }
             }
-            STOP.store(true, Ordering::Relaxed);
         });
     }) else {
         return;

@@ -1,6 +1,10 @@
 //! Requests of a user who means well.
 
-use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::Path,
+};
 
 use mountd::wire::{Code, Request};
 use testkit::disk::ORDINARY;
@@ -48,9 +52,12 @@ fn an_image_and_an_overlay() {
         // The image is in use.
         assert_eq!(scene.unmount("mine/top"), Code::Done);
         assert_eq!(scene.mount_overlay(), Code::Kernel, "the kernel's mark of a volatile mount");
-        let incompat = scene.at("mine/work/work");
-        fs::set_permissions(&incompat, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
-        fs::remove_dir_all(incompat.join("incompat")).expect("removed");
+        let mut dir = scene.at("mine/work");
+        for name in ["work", "incompat", "volatile"] {
+            dir.push(name);
+            fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).expect("it is the user's");
+        }
+        fs::remove_dir_all(scene.at("mine/work/work/incompat")).expect("removed");
         assert_eq!(scene.mount_overlay(), Code::Done);
         assert!(!top.join("dir/deep").exists() && !top.join("dir/gone").exists());
         assert_eq!(scene.unmount("mine/top"), Code::Done);

@@ -11,6 +11,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use format::erofs::{
@@ -130,18 +131,33 @@ fn furnish(dir: &Path, uid: u32) {
     }
 }
 
-const BLOCK: usize = 512;
+/// A guard that ends a loop of another thread, also after a panic.
+pub(crate) struct Stop<'s>(pub(crate) &'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 fn blob() -> Vec<u8> {
     let mut bytes = b"content\n".to_vec();
-    bytes.resize(4 * BLOCK, 0);
+    bytes.resize(BLOCKS as usize * 4096, 0);
     bytes
 }
 
+/// The blocks of the blob.
+const BLOCKS: u32 = 4;
+
 /// Returns an image with some files of this owner. `permissions` are those of `file`.
 pub(crate) fn image(uid: u32, permissions: u16) -> Vec<u8> {
-    let options =
-        Options { block_bits: 9, uuid: [7; 16], time: (1_300_000_000, 0), uid, gid: uid, devices: vec![4] };
+    image_with(uid, permissions, 9)
+}
+
+/// Like [`image`], with blocks of another size.
+pub(crate) fn image_with(uid: u32, permissions: u16, block_bits: u32) -> Vec<u8> {
+    let (uuid, time, devices) = ([7; 16], (1_300_000_000, 0), vec![BLOCKS]);
+    let options = Options { block_bits, uuid, time, uid, gid: uid, devices };
     let mut image = Image::new(options, 0o755);
     let place = Some(Place { device: 0, block: 0 });
     let dir = image.add_directory(0, "dir".into(), 0o755).expect("added");
