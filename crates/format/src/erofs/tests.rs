@@ -188,7 +188,7 @@ fn a_file_of_many_chunks_is_one_range() {
 /// Like [`build`], in the order of a Git index: a directory comes before its first member.
 fn build_in_order(options: Options, paths: &BTreeMap<BString, Kind>) -> Vec<u8> {
     let has_members = |dir: &BStr| {
-        let prefix = [dir, b"/".as_bstr()].concat();
+        let prefix = [&**dir, b"/"].concat();
         paths.keys().any(|path| path.starts_with(&prefix))
     };
     let key = |path: &BString| -> BString {
