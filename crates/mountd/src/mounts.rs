@@ -172,7 +172,12 @@ pub(crate) fn unmount(
     rustix::process::fchdir(dir)?;
     let flags = UnmountFlags::NOFOLLOW | if is_lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     rustix::io::retry_on_intr(|| rustix::mount::unmount(name, flags))?;
-    table.lock()?.remove(&entry)?;
+    let locked = table.lock()?;
+    locked.remove(&entry)?;
+    if is_lazy {
+        // The mounts inside end with it.
+        locked.drop_ended(entry.namespace)?;
+    }
     Ok(found.id)
 }
 

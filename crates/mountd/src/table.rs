@@ -106,8 +106,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Removes the entries of mounts of this namespace that do not exist any more.
-    fn drop_ended(&self, namespace: u64) -> io::Result<()> {
+    /// Removes the entries of mounts of this namespace, that of this process, that exist no more.
+    pub(crate) fn drop_ended(&self, namespace: u64) -> io::Result<()> {
         for entry in self.entries()?.iter().filter(|entry| entry.namespace == namespace) {
             if sys::parent_mount(entry.id)?.is_none() {
                 self.remove(entry)?;

@@ -32,6 +32,14 @@ fn backend_of(owned: &UnprivilegedFixture, name: &str) -> String {
     created["backend"].as_str().expect("a name").to_owned()
 }
 
+/// Runs `sapwood workspace` as root, by sudo of the ordinary user.
+fn as_root(owned: &UnprivilegedFixture, args: &[&str]) {
+    let mut command = owned.place.repo().command(SAPWOOD.as_ref());
+    let output = command.env("SUDO_UID", ORDINARY.to_string()).arg("workspace").args(args).output();
+    let output = output.expect("it can be run");
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn an_ordinary_user_gets_an_image() {
     let Some((mut service, owned)) = served(&[]) else { return };
@@ -64,11 +72,15 @@ fn a_workspace_is_unmounted_and_mounted_again() {
     assert_eq!(owned.inside("one", status), before);
     // Root mounts it in the same form: what was deleted stays deleted.
     owned.done(&["unmount", "one"]);
-    owned.place.done(&["mount", "one"]);
+    as_root(&owned, &["mount", "one"]);
+    assert_eq!(service.table(), Vec::<String>::new(), "root needs no service");
     assert_eq!(owned.inside("one", status), before);
-    owned.place.done(&["unmount", "one"]);
+    as_root(&owned, &["unmount", "one"]);
     owned.done(&["mount", "one"]);
+    owned.inside("one", "$GIT reset -q --hard; $GIT clean -qfdx; test -f dir/deep/file");
+    assert_eq!(owned.inside("one", status), "");
     owned.done(&["rebase", "one", "HEAD~1"]);
+    assert_eq!(owned.inside("one", "cat file"), "content\n");
     owned.done(&["remove", "--force", "one"]);
     assert_eq!(leftovers(&owned.place), Vec::<PathBuf>::new());
 }
