@@ -17,7 +17,7 @@ use bstr::ByteSlice as _;
 use sys::{FileType, Mount, by_path, mount::Unmount};
 
 use super::{
-    backend::{Error, fuse},
+    backend::{Door, Error, fuse},
     record,
 };
 use crate::files::whole;
@@ -64,9 +64,10 @@ impl Orphan {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 sys::mount::unmount(&self.point, Unmount::Lazy).map_err(failed)?;
             }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                fuse::unmount_as_owner(&self.point)?;
-            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match self.kind {
+                Kind::Workspace(None) => fuse::unmount_as_owner(&self.point)?,
+                _ => Door::of_machine().unmount(&self.point, Unmount::Lazy).map_err(failed)?,
+            },
             unmounted => unmounted.map_err(failed)?,
         }
         if let Kind::Workspace(Some(upper)) = &self.kind {
@@ -135,8 +136,9 @@ fn is_lost_base(mount: &Mount) -> bool {
     let source = Path::new(&mount.source);
     mount.file_system == "erofs"
         && mount.point.file_name().is_some_and(|name| name.as_bytes() == b"files")
-        && source.file_name().is_some_and(|name| name.as_bytes() == b"image")
-        && is_absent(source)
+        // The mount service mounts a copy without a name.
+        && (source.starts_with("/proc/self/fd")
+            || source.file_name().is_some_and(|name| name.as_bytes() == b"image") && is_absent(source))
         && is_absent(&base.join("image"))
         && is_absent(&base.join("record"))
 }

@@ -77,12 +77,22 @@ fn a_workspace_is_unmounted_and_mounted_again() {
     assert_eq!(owned.inside("one", status), before);
     as_root(&owned, &["unmount", "one"]);
     owned.done(&["mount", "one"]);
-    owned.inside("one", "$GIT reset -q --hard; $GIT clean -qfdx; test -f dir/deep/file");
-    assert_eq!(owned.inside("one", status), "");
-    owned.done(&["rebase", "one", "HEAD~1"]);
-    assert_eq!(owned.inside("one", "cat file"), "content\n");
     owned.done(&["remove", "--force", "one"]);
     assert_eq!(leftovers(&owned.place), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_workspace_gets_another_base() {
+    let Some((service, owned)) = served(&[]) else { return };
+    assert_eq!(backend_of(&owned, "one"), "image");
+    owned.inside(
+        "one",
+        "rm -r dir; mkdir dir; echo new >new; $GIT stash -qu; test -f dir/deep/file; test ! -e new",
+    );
+    owned.done(&["rebase", "one", "HEAD~1"]);
+    assert_eq!(owned.inside("one", "cat file; $GIT status --porcelain"), "content\n");
+    owned.done(&["remove", "--force", "one"]);
+    assert_eq!(service.table(), Vec::<String>::new(), "{}", service.log());
 }
 
 #[test]

@@ -29,6 +29,12 @@ pub enum Door {
 }
 
 impl Door {
+    /// Returns the door for a mount that no record describes: the service of the machine made it,
+    /// if this process may not mount.
+    pub(in crate::workspace) fn of_machine() -> Door {
+        Door::Service(SERVICE.into())
+    }
+
     /// Returns the socket of the service, if this process needs the service.
     pub(super) fn service(&self) -> Option<&Path> {
         match self {
@@ -62,7 +68,7 @@ impl Door {
     }
 
     /// Ends the mount at `path`.
-    pub(super) fn unmount(&self, path: &Path, how: Unmount) -> std::io::Result<()> {
+    pub(in crate::workspace) fn unmount(&self, path: &Path, how: Unmount) -> std::io::Result<()> {
         let Some(socket) = self.service() else { return sys::mount::unmount(path, how) };
         let ended = client::Service::connect(socket)
             .and_then(|service| service.unmount(path, matches!(how, Unmount::Lazy)));

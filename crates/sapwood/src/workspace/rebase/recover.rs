@@ -7,7 +7,7 @@ use engine::{
     switch::{self, Target},
     trash::Trash,
     workspace::{
-        backend::Backend,
+        backend::{Backend, Door},
         rebase::{self, Head, Journal, XattrNamespace},
         record::{self, Workspace},
         remove::discard as discard_own,
@@ -23,9 +23,9 @@ use crate::{
 
 /// Returns the extended attributes in which the backend of a workspace marks deletions.
 pub(super) fn namespace(workspace: &Workspace) -> XattrNamespace {
-    match workspace.record.backend {
-        Backend::OverlayUser => XattrNamespace::User,
-        Backend::Fuse => XattrNamespace::Fuse,
+    match (workspace.record.backend, &workspace.record.door) {
+        (Backend::OverlayUser, _) | (_, Door::Service(_)) => XattrNamespace::User,
+        (Backend::Fuse, _) => XattrNamespace::Fuse,
         _ => XattrNamespace::Trusted,
     }
 }
