@@ -12,7 +12,10 @@ use std::{
 use mountd::wire::{Code, Request};
 use rustix::fs::OFlags;
 
-use crate::scene::{OTHER, Scene, Stage, Stop, named, opened, play, play_with, readable};
+use crate::{
+    scene::{OTHER, Scene, Stage, Stop, is_user, named, opened, play, play_with, readable},
+    silent::{answer, connected},
+};
 
 /// A request, the descriptors, and the refusal.
 type Row = (&'static str, Request, Vec<OwnedFd>, Code);
@@ -243,12 +246,13 @@ fn exchanged_paths_lead_nowhere() {
 fn a_user_namespace_is_refused() {
     let wrapper = ["unshare", "--user", "--mount", "--map-root-user", "--"];
     let allowed = testkit::disk::as_ordinary_user(Command::new("unshare").args(["-U", "true"])).status();
-    if !allowed.is_ok_and(|status| status.success()) {
+    if !is_user() && !allowed.is_ok_and(|status| status.success()) {
         println!("skipped: an ordinary user has no user namespaces here");
         return;
     }
     let Some(mut stage) = play_with("hostile::a_user_namespace_is_refused", &[], &wrapper, |scene| {
-        assert_eq!(scene.ask(&Request::Hello, vec![]), Code::Namespace);
+        // Root has no name there, so the client of this crate trusts no service.
+        assert_eq!(answer(&connected(scene)), Some(Code::Namespace as u32));
     }) else {
         return;
     };

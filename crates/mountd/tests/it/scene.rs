@@ -42,6 +42,11 @@ pub(crate) struct Scene {
     pub(crate) dir: PathBuf,
 }
 
+/// Returns true in the process of a user.
+pub(crate) fn is_user() -> bool {
+    env::var_os(SCENE).is_some()
+}
+
 /// The part of the user's process.
 pub(crate) type Act = fn(&Scene);
 

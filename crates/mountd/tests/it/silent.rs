@@ -15,7 +15,8 @@ use rustix::net::{
 
 use crate::scene::{Scene, named, play, readable};
 
-fn connected(scene: &Scene) -> OwnedFd {
+/// Connects as a program that trusts any service.
+pub(crate) fn connected(scene: &Scene) -> OwnedFd {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
     let socket = socket.expect("a socket");
     let path = std::fs::read_link(scene.at("socket")).expect("a link");
@@ -33,7 +34,7 @@ fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[OwnedFd]) -> io::Result<(
 }
 
 /// Returns the code of the next answer; `None` at the end of the connection.
-fn answer(socket: &OwnedFd) -> Option<u32> {
+pub(crate) fn answer(socket: &OwnedFd) -> Option<u32> {
     let mut bytes = [0; 512];
     match recv(socket, &mut bytes, RecvFlags::empty()) {
         Ok((_, 512)) => Some(u32::from_ne_bytes(bytes[4..8].try_into().expect("four bytes"))),
