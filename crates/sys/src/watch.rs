@@ -190,7 +190,10 @@ mod tests {
             happened(&|| std::fs::rename(&new, &old).expect("renamed")),
             [one("d", Happening::DirectoryLeft), one("e", Happening::NewDirectory)].concat()
         );
-        assert_eq!(happened(&|| std::fs::write(dir.join("f"), "1").expect("made")), one("f", Happening::Changed));
+        assert_eq!(
+            happened(&|| std::fs::write(dir.join("f"), "1").expect("made")),
+            one("f", Happening::Changed)
+        );
         let removed = happened(&|| std::fs::remove_dir_all(dir).expect("removed"));
         assert_eq!(removed.last(), one("", Happening::Ended).last());
     }

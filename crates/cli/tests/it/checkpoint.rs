@@ -1,6 +1,7 @@
 //! `checkpoint`, `undo`, `redo`, `checkpoints` and `fork` as commands. The library has the tests of
 //! the states.
 
+mod costs;
 mod unreadable;
 mod watch;
 

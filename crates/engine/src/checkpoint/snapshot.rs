@@ -74,13 +74,7 @@ impl Snapshot {
 
     /// Returns a state whose files are in another worktree.
     pub fn of_state(state: State) -> Snapshot {
-        Snapshot {
-            state,
-            files: HashMap::new(),
-            ignored: HashSet::new(),
-            left_out: Vec::new(),
-            began: None,
-        }
+        Snapshot { state, files: HashMap::new(), ignored: HashSet::new(), left_out: Vec::new(), began: None }
     }
 
     /// Returns the paths that could not be read, with the reasons.

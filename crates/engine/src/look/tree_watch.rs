@@ -150,7 +150,8 @@ impl TreeWatch {
                 Err(error) if is_no_directory(&error) => continue,
                 Err(source) => return Err(refusal(&path, source)),
             }
-            let listed = if dir.is_empty() { root.list() } else { root.open_dir(&dir).and_then(|dir| dir.list()) };
+            let listed =
+                if dir.is_empty() { root.list() } else { root.open_dir(&dir).and_then(|dir| dir.list()) };
             for (name, file_type) in listed.unwrap_or_default() {
                 if file_type == FileType::Directory && name != b".git" {
                     waiting.push(joined(dir.as_bstr(), &name));

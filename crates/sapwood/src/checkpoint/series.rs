@@ -392,7 +392,9 @@ fn lock_names(context: Context<'_>) -> Result<File, Error> {
     let shared = context.settings.locks.shared;
     let dir = context.repo.common_dir().join(LOCK_DIRECTORY);
     match shared.create_dir_all(&dir) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(Error::cannot_open(&dir)(error)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(Error::cannot_open(&dir)(error));
+        }
         _ => {}
     }
     let path = dir.join(LOCK);

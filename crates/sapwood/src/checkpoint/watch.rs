@@ -30,7 +30,8 @@ use sys::{File, by_path};
 
 use super::{Report as Made, limits::Limits, make_if_changed};
 use crate::{
-    Context, Error, Events, Notice, PlanError, Repository, RunError, events::Notices, settings::Settings, text,
+    Context, Error, Events, Notice, PlanError, Repository, RunError, events::Notices, settings::Settings,
+    text,
 };
 
 /// The default of [`Request::settle`]. The writes of one call of a tool, or of one save of an

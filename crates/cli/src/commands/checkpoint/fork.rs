@@ -128,7 +128,8 @@ fn fill_inside(run: &Invocation, workspace: &Workspace, stored: &ObjectId) -> Re
 fn fill(run: &Invocation, stored: &BString) -> Result<u8, Failure> {
     let (repo, settings) = open(run)?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let stored = ObjectId::from_hex(repo.hash(), stored).ok_or_else(|| Failure::fatal("--fill takes an object"))?;
+    let stored =
+        ObjectId::from_hex(repo.hash(), stored).ok_or_else(|| Failure::fatal("--fill takes an object"))?;
     let source = Source::read(session.context(run), stored)?;
     let command = source.command();
     let filled = source.fill(session.context(run), &command)?;

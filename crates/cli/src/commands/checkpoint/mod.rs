@@ -120,7 +120,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     no_arguments(&TABLE.parse(args)?.store(&mut request)?)?;
     match &request {
-        Request { hook: true, watch: true, .. } => Err(Failure::fatal("--hook and --watch cannot be used together")),
+        Request { hook: true, watch: true, .. } => {
+            Err(Failure::fatal("--hook and --watch cannot be used together"))
+        }
         Request { watch: false, settle: Some(_), .. } => Err(Failure::fatal("--settle needs --watch")),
         Request { hook: true, .. } => serve(run).or_else(as_error),
         Request { watch: true, .. } => watch::run(run, request),

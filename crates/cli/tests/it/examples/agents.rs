@@ -127,7 +127,11 @@ fn the_document_names_the_directory() {
         (&two, json!({ "tool_name": "gone", "cwd": path(&one, "gone") }), &two),
         (&two, json!({ "tool_name": "relative", "cwd": "../one" }), &two),
         (&home, json!({ "tool_name": "roots", "workspace_roots": ["/", path(&one, "")] }), &one),
-        (&home, json!({ "tool_name": "file", "file_path": path(&two, "dir/new"), "workspace_roots": [path(&one, "")] }), &two),
+        (
+            &home,
+            json!({ "tool_name": "file", "file_path": path(&two, "dir/new"), "workspace_roots": [path(&one, "")] }),
+            &two,
+        ),
         (&one, json!({ "tool_name": "no string", "cwd": 7, "workspace_roots": {} }), &one),
         (&one, json!({}), &one),
     ] {
@@ -159,7 +163,11 @@ fn the_repository_of_another_user_is_no_veto() {
     for place in [&repo, &sandbox.repo("home")] {
         let run = call(place, "sapwood checkpoint --hook", &document.to_string());
         assert_eq!((run.code, run.stdout.as_slice()), (1, &b""[..]));
-        assert!(run.stderr.starts_with(b"fatal: detected dubious ownership in repository at '"), "{}", run.stderr);
+        assert!(
+            run.stderr.starts_with(b"fatal: detected dubious ownership in repository at '"),
+            "{}",
+            run.stderr
+        );
     }
     assert!(!repo.exists(".git/refs/sapwood"));
 }
@@ -173,12 +181,17 @@ fn a_missing_program_is_no_veto() {
         for (event, command) in commands(file) {
             let mut shell = repo.command(Path::new("/bin/sh"));
             let output = shell.env("PATH", "/nowhere").args(["-c", &command]).output().expect("a shell");
-            assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(127), &b""[..]), "{file} {event}");
+            assert_eq!(
+                (output.status.code(), output.stdout.as_slice()),
+                (Some(127), &b""[..]),
+                "{file} {event}"
+            );
         }
     }
     // A directory that is gone.
     let mut shell = repo.command(Path::new("/bin/sh"));
-    let script = format!("mkdir gone && cd gone && rmdir ../gone && exec {SAPWOOD} checkpoint --hook </dev/null");
+    let script =
+        format!("mkdir gone && cd gone && rmdir ../gone && exec {SAPWOOD} checkpoint --hook </dev/null");
     let output = shell.args(["-c", &script]).output().expect("a shell");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(128), &b""[..]));
 }

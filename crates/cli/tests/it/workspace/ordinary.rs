@@ -190,10 +190,14 @@ fn a_fork_without_root_has_the_uncommitted_work() {
     let forked = user(&["fork", "--backend", "overlay-user", "--json", "one"]);
     let forked: serde_json::Value = serde_json::from_str(&forked).expect("a document");
     assert_eq!((&forked["workspace"]["backend"], &forked["written"]), (&"overlay-user".into(), &2.into()));
-    let inside = owned.inside("one", "cat staged untracked; $GIT status --porcelain; $SAPWOOD checkpoints --json");
+    let inside =
+        owned.inside("one", "cat staged untracked; $GIT status --porcelain; $SAPWOOD checkpoints --json");
     let (files, listed) = inside.split_once("{").expect("a document");
     assert_eq!(files, "above\nnew\nAM staged\n?? untracked\n");
-    assert!(listed.contains("\"label\": \"fork of main\"") && listed.contains("\"kind\": \"fork\""), "{listed}");
+    assert!(
+        listed.contains("\"label\": \"fork of main\"") && listed.contains("\"kind\": \"fork\""),
+        "{listed}"
+    );
     let hidden = fs::read_dir(owned.place.workspace("one").path).expect("a mount point");
     let hidden: Vec<_> = hidden.flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(hidden, [".git"]);

@@ -66,12 +66,24 @@ fn damages<'r>(repo: &'r Repo<'r>, number: u64) -> Vec<Damage<'r>> {
     vec![
         damage("the tree is missing", remove(tree.clone()), missing(&tree)),
         damage("the facts are missing", remove(info.clone()), missing(&info)),
-        damage("the files' tree is missing", remove(worktree.clone()), format!("unable to read tree ({worktree})")),
-        damage("a file is missing", remove(blob.clone()), format!("the object {blob} of 'untracked' is missing")),
+        damage(
+            "the files' tree is missing",
+            remove(worktree.clone()),
+            format!("unable to read tree ({worktree})"),
+        ),
+        damage(
+            "a file is missing",
+            remove(blob.clone()),
+            format!("the object {blob} of 'untracked' is missing"),
+        ),
         damage("a commit", set(head.clone()), format!("{head} is not a checkpoint")),
         damage("a blob", set(blob.clone()), format!("{blob} is not a checkpoint")),
         damage("another tree", set(worktree.clone()), format!("{worktree} is not a checkpoint")),
-        damage("a broken ref", Box::new(move || repo.write(&file, "garbage\n")), "the ref is broken".to_owned()),
+        damage(
+            "a broken ref",
+            Box::new(move || repo.write(&file, "garbage\n")),
+            "the ref is broken".to_owned(),
+        ),
     ]
 }
 
@@ -95,7 +107,8 @@ fn a_damaged_entry_is_named_and_affects_no_other() {
             assert!(is_deep || damaged == [text.as_str()], "{kind}: {damaged:?}");
             let heard = Heard::default();
             let repository = open(&repo);
-            let made = sapwood::checkpoint::plan(&repository, Default::default()).expect("a plan").run(&heard);
+            let made =
+                sapwood::checkpoint::plan(&repository, Default::default()).expect("a plan").run(&heard);
             assert_eq!(made.expect("a checkpoint").number, 4, "{kind}");
             let is_reported = number == 3 && !is_deep;
             let heard: BTreeSet<String> = heard.0.into_inner().into_iter().collect();
@@ -117,7 +130,8 @@ fn undo_does_not_pass_a_damaged_entry() {
     entries(&repo, 4);
     let info = git(&repo, &["rev-parse", &format!("{}:info", name(3))]);
     repo.remove(object_file(&info));
-    let text = format!("the checkpoint '{}' cannot be read: cannot read object {info}: it is missing", name(3));
+    let text =
+        format!("the checkpoint '{}' cannot be read: cannot read object {info}: it is missing", name(3));
     for steps in [1, 2, 3] {
         assert_eq!(travel(&repo, Goal::Back(steps), false).expect_err("damaged"), text, "{steps}");
     }
@@ -149,13 +163,15 @@ fn foreign_refs_are_left_alone() {
     let sandbox = Sandbox::new();
     let repo = committed(&sandbox);
     checkpoint(&repo, "");
-    let foreign = ["foo", "007", "+9", "0", "-1", "1x", "99999999999999999999", "18446744073709551615", "2/x"];
+    let foreign =
+        ["foo", "007", "+9", "0", "-1", "1x", "99999999999999999999", "18446744073709551615", "2/x"];
     for foreign in foreign {
         repo.git(&["update-ref", &format!("refs/sapwood/checkpoints/main/{foreign}"), "HEAD"]);
     }
     repo.git(&["config", "sapwood.checkpointKeep", "1"]);
     repo.write("a", "2\n");
-    let refused = sapwood::checkpoint::plan(&open(&repo), Default::default()).expect("a plan").run(&sapwood::Silent);
+    let refused =
+        sapwood::checkpoint::plan(&open(&repo), Default::default()).expect("a plan").run(&sapwood::Silent);
     assert!(refused.expect_err("a directory is in the way").to_string().contains("main/2"));
     repo.git(&["update-ref", "-d", "refs/sapwood/checkpoints/main/2/x"]);
     assert_eq!(checkpoint(&repo, "").number, 2);
@@ -184,7 +200,9 @@ fn circles_end() {
         let output = command.arg("mktree").stdin(input).output().expect("Git runs");
         String::from_utf8(output.stdout).expect("a name").trim().to_owned()
     };
-    for place in ["parent 2", "parent 7", "shows 2\ntip 2", "shows 7\ntip 7", "shows 1\ntip 9", "shows 2\ntip 1"] {
+    for place in
+        ["parent 2", "parent 7", "shows 2\ntip 2", "shows 7\ntip 7", "shows 1\ntip 9", "shows 2\ntip 1"]
+    {
         let tree = tree(&format!("version 1\ntime 1\nkind undo\n{place}\ncommand x\n\n"));
         repo.git(&["update-ref", &name(2), &tree]);
         for goal in [Goal::Back(2), Goal::Back(u64::MAX), Goal::Forward(1), Goal::Forward(u64::MAX)] {
