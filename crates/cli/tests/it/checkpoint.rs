@@ -297,7 +297,7 @@ fn a_killed_checkpoint_or_fork_leaves_the_source_as_it_is() {
     };
     let points = CrashPoints::of(&fork);
     remove();
-    at_crash_points(&points, &Most(12, 60), |number| {
+    at_crash_points(&points, &Most(12, ALL), |number| {
         let crash = Crash::before(number, &fork);
         assert_eq!(state(), before, "{crash}");
         assert_eq!(repo.git(&["fsck", "--no-dangling"]).stderr, "", "{crash}");

@@ -247,16 +247,17 @@ impl Series {
             return Ok(());
         }
         let kept = self.present_way(context.repo);
-        doomed.retain(|number| !kept.contains(number) && Some(*number) != saved);
-        let deletion = |number: &u64| Change::Delete {
+        let stays = |number: u64| kept.contains(&number) || Some(number) == saved;
+        let found = doomed.into_iter().filter_map(|number| Some((number, *self.entries.get(&number)?)));
+        // A broken ref would end the transaction.
+        let doomed: Vec<(u64, ObjectId)> =
+            found.filter(|(number, tree)| !stays(*number) && !tree.is_null()).collect();
+        let deletion = |(number, tree): &(u64, ObjectId)| Change::Delete {
             name: self.name_of(*number),
-            expected: match self.entries.get(number) {
-                Some(oid) if !oid.is_null() => Expected::Is(*oid),
-                _ => Expected::Any,
-            },
+            expected: Expected::Is(*tree),
         };
         delete(context, doomed.iter().map(deletion).collect())?;
-        doomed.iter().for_each(|number| {
+        doomed.iter().for_each(|(number, _)| {
             self.entries.remove(number);
         });
         Ok(())

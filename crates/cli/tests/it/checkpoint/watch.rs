@@ -268,11 +268,15 @@ fn a_watcher_survives_an_unmount() {
     let workspace = sandbox.repo("repo.workspaces/w");
     let mut watcher = Watcher::start(&workspace, &[]);
     assert_eq!(watcher.next(), "Checkpoint 1");
-    done(&repo, &["workspace", "unmount", "w"]);
+    let workspaces = |args: &[&str]| {
+        let run = run(&repo, &[&["workspace"], args].concat());
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+    };
+    workspaces(&["unmount", "w"]);
     assert!(!workspace.exists("a"));
     std::thread::sleep(2 * QUIET);
     watcher.is_quiet();
-    done(&repo, &["workspace", "mount", "w"]);
+    workspaces(&["mount", "w"]);
     workspace.write("a", "2\n");
     assert_eq!(watcher.next(), "Checkpoint 2");
     workspace.write("a", "3\n");
@@ -283,5 +287,5 @@ fn a_watcher_survives_an_unmount() {
     assert!(errors.starts_with("warning: no checkpoint until this is mended: "), "{errors}");
     assert_eq!(errors.lines().count(), 1, "{errors}");
     let _ = watcher.child.wait();
-    done(&repo, &["workspace", "remove", "--force", "w"]);
+    workspaces(&["remove", "--force", "w"]);
 }

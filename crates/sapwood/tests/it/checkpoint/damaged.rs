@@ -61,7 +61,7 @@ fn damages<'r>(repo: &'r Repo<'r>, number: u64) -> Vec<Damage<'r>> {
         Box::new(move || drop(repo.git(&["update-ref", &entry, &oid]))) as Box<dyn Fn() + 'r>
     };
     let file = format!(".git/{entry}");
-    let missing = |oid: &str| format!("cannot read object {oid}: it is missing");
+    let missing = |oid: &str| format!("object {oid} not found");
     let damage = |kind, make, reason| Damage { kind, make, reason };
     vec![
         damage("the tree is missing", remove(tree.clone()), missing(&tree)),
@@ -130,8 +130,7 @@ fn undo_does_not_pass_a_damaged_entry() {
     entries(&repo, 4);
     let info = git(&repo, &["rev-parse", &format!("{}:info", name(3))]);
     repo.remove(object_file(&info));
-    let text =
-        format!("the checkpoint '{}' cannot be read: cannot read object {info}: it is missing", name(3));
+    let text = format!("the checkpoint '{}' cannot be read: object {info} not found", name(3));
     for steps in [1, 2, 3] {
         assert_eq!(travel(&repo, Goal::Back(steps), false).expect_err("damaged"), text, "{steps}");
     }
@@ -149,11 +148,19 @@ fn damaged_entries_expire() {
         entries(&repo, 5);
         let info = git(&repo, &["rev-parse", &format!("{}:info", name(1))]);
         repo.remove(object_file(&info));
-        repo.write(format!(".git/{}", name(2)), "garbage\n");
+        let foreign = git(&repo, &["rev-parse", "HEAD"]);
+        repo.git(&["update-ref", &name(2), &foreign]);
         repo.git(&["config", &format!("sapwood.checkpoint{}", expire.0), expire.1]);
         checkpoint(&repo, "");
         let kept = if expire.0 == "Keep" { vec![5, 6] } else { vec![6] };
-        assert_eq!(numbers(&repo), (kept, Vec::new()), "{expire:?}");
+        assert_eq!(numbers(&repo), (kept.clone(), Vec::new()), "{expire:?}");
+        // A broken ref stays, and keeps no other from going.
+        repo.write(format!(".git/{}", name(5)), "garbage\n");
+        repo.write("a", "later\n");
+        checkpoint(&repo, "");
+        let kept = if expire.0 == "Keep" { vec![6, 7] } else { vec![7] };
+        let text = format!("the checkpoint '{}' cannot be read: the ref is broken", name(5));
+        assert_eq!(numbers(&repo), (kept, vec![text]), "{expire:?}");
     }
 }
 

@@ -387,17 +387,17 @@ fn bad_limits_are_refused_first() {
     let number = "it is a number of entries, at least 1";
     let age = "it is 'never', 'now', or a time such as '2.weeks.ago'";
     for (key, value, message) in [
-        ("Keep", "0", format!("bad value '0' of 'sapwood.checkpointKeep': {number}")),
-        ("Keep", "-1", format!("bad value '-1' of 'sapwood.checkpointKeep': {number}")),
+        ("Keep", "0", format!("bad value '0' for sapwood.checkpointKeep: {number}")),
+        ("Keep", "-1", format!("bad value '-1' for sapwood.checkpointKeep: {number}")),
         ("Keep", "many", "bad numeric config value 'many' for 'sapwood.checkpointkeep'".into()),
         ("Keep", "", "bad numeric config value '' for 'sapwood.checkpointkeep'".into()),
         ("Keep", "99999999999", "bad numeric config value '99999999999' for 'sapwood.checkpointkeep'".into()),
         ("Keep", "99999999999999999999999", "bad numeric config value '99999999999999999999999'".into()),
-        ("Expire", "0", format!("bad value '0' of 'sapwood.checkpointExpire': {age}")),
-        ("Expire", "-3.days.ago", format!("bad value '-3.days.ago' of 'sapwood.checkpointExpire': {age}")),
-        ("Expire", "0.days.ago", format!("bad value '0.days.ago' of 'sapwood.checkpointExpire': {age}")),
-        ("Expire", "sometimes", format!("bad value 'sometimes' of 'sapwood.checkpointExpire': {age}")),
-        ("Expire", "", format!("bad value '' of 'sapwood.checkpointExpire': {age}")),
+        ("Expire", "0", format!("bad value '0' for sapwood.checkpointExpire: {age}")),
+        ("Expire", "-3.days.ago", format!("bad value '-3.days.ago' for sapwood.checkpointExpire: {age}")),
+        ("Expire", "0.days.ago", format!("bad value '0.days.ago' for sapwood.checkpointExpire: {age}")),
+        ("Expire", "sometimes", format!("bad value 'sometimes' for sapwood.checkpointExpire: {age}")),
+        ("Expire", "", format!("bad value '' for sapwood.checkpointExpire: {age}")),
         ("Expire", "99999999999999999999.days.ago", "bad value '99999999999999999999.days.ago'".into()),
     ] {
         let key = format!("sapwood.checkpoint{key}");
@@ -474,7 +474,8 @@ fn files_that_git_does_not_look_at_stay() {
         "'a' is marked assume-unchanged and differs from the index, so no checkpoint holds it"
     );
     assert_eq!((repo.read("a"), repo.read("dir/b")), ("hidden\n".into(), "2\n".into()));
-    repo.git(&["update-index", "--no-assume-unchanged", "--skip-worktree", "a"]);
+    repo.git(&["update-index", "--no-assume-unchanged", "a"]);
+    repo.git(&["update-index", "--skip-worktree", "a"]);
     let report = travel(&repo, Goal::To(1), false).expect("an undo");
     let left: Vec<(String, &Reason)> =
         report.left_out.iter().map(|left| (left.path.to_string(), &left.reason)).collect();
