@@ -3,27 +3,20 @@
 mod fork;
 mod hook;
 mod list;
+mod report;
+mod request;
 mod undo;
 mod watch;
 
-use bstr::{BString, ByteSlice as _};
-use repo::Repository;
-use sapwood::checkpoint::{self, LeftOut, Reason};
-use serde_json::{Value, json};
+use bstr::BString;
+use sapwood::checkpoint;
 
 use crate::{
     commands::{
         record::{Command, Group},
         workspace::context::print_json,
     },
-    session::{
-        Session,
-        invocation::Invocation,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
-    },
+    session::{Session, invocation::Invocation},
     term::{
         args::{Grammar, Opt, Set, Table},
         console::{self, text},
@@ -32,28 +25,12 @@ use crate::{
 };
 
 use hook::Call;
+use report::{VERSION, document, left_out, warn_of};
+use request::{Request, command_line, open};
 
 pub(super) use fork::COMMAND as FORK;
 pub(super) use list::COMMAND as LIST;
 pub(super) use undo::{REDO, UNDO};
-
-/// The version of all JSON documents of these commands. It changes if a field changes its meaning
-/// or goes away.
-const VERSION: u64 = 1;
-
-#[derive(Default)]
-struct Request {
-    label: Option<BString>,
-    json: bool,
-    quiet: bool,
-    head: bool,
-    to: Option<BString>,
-    backend: Option<BString>,
-    hook: bool,
-    watch: bool,
-    settle: Option<BString>,
-    fill: Option<BString>,
-}
 
 const JSON: Opt<Set<Request>> =
     Opt::flag("--json", "print one JSON document", |request: &mut Request| &mut request.json);
@@ -169,60 +146,9 @@ fn make(run: &Invocation, request: Request) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns the document of an entry.
-fn document(made: &checkpoint::Report) -> Value {
-    json!({
-        "version": VERSION,
-        "number": made.number,
-        "ref": made.name.to_str_lossy(),
-        "changed": made.is_changed,
-        "leftOut": left_out(&made.left_out),
-    })
-}
-
-/// Opens the repository of a command.
-fn open(run: &Invocation) -> Result<(Repository, Settings), Failure> {
-    let repo = run.open()?;
-    if repo.work_tree().is_none() {
-        return Err(Failure::no_worktree());
-    }
-    refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
-    let settings = Settings::read(&repo)?.for_recording();
-    Ok((repo, settings))
-}
-
 fn no_arguments(rest: &[BString]) -> Result<(), Failure> {
     match rest.first() {
         None => Ok(()),
         Some(extra) => Err(Failure::fatal(text!("unexpected argument '", extra, "'"))),
     }
-}
-
-/// Returns the command line, for the entry.
-fn command_line(run: &Invocation) -> BString {
-    let words = [BString::from("sapwood"), run.command.clone()];
-    bstr::join(" ", words.iter().chain(&run.args)).into()
-}
-
-/// Warns of paths that an entry does not hold.
-fn warn_of(left_out: &[LeftOut]) {
-    for LeftOut { path, reason } in left_out {
-        console::warning(text!("'", path, "' is not in the checkpoint: ", describe(reason)));
-    }
-}
-
-fn describe(reason: &Reason) -> BString {
-    match reason {
-        Reason::Repository => "it is another repository".into(),
-        Reason::Special => "it is neither a file nor a link".into(),
-        Reason::Name => "Git allows no such name".into(),
-        Reason::Unreadable(error) => error.as_str().into(),
-        Reason::Skipped => "it is marked skip-worktree, so it stays as it is".into(),
-    }
-}
-
-/// Returns the paths that an entry does not hold, for a JSON document.
-fn left_out(left_out: &[LeftOut]) -> Value {
-    let one = |LeftOut { path, reason }: &LeftOut| json!({ "path": path.to_str_lossy(), "reason": describe(reason).to_str_lossy() });
-    left_out.iter().map(one).collect()
 }

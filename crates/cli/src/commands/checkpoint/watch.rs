@@ -5,7 +5,10 @@ use std::{io::Write as _, time::Duration};
 use bstr::{BStr, BString, ByteSlice as _};
 use sapwood::checkpoint::{LeftOut, Report, watch};
 
-use super::{Request, command_line, document, open, warn_of};
+use super::{
+    report::{document, warn_of},
+    request::{Request, command_line, open},
+};
 use crate::{
     session::{Session, invocation::Invocation},
     term::{
