@@ -224,14 +224,20 @@ impl Steps {
     /// Removes a workspace, if it would be selected now. Returns false if its record stays; the
     /// reason was reported.
     pub fn remove(&self, worktrees: &Worktrees<'_>, step: &Step) -> Result<bool, Error> {
+        let is_selected = || self.check(worktrees, step);
+        remove::remove_if(worktrees, &step.workspace, Force::No, &is_selected)
+    }
+
+    /// Returns an error if a workspace would not be selected now, or was used since.
+    fn check(&self, worktrees: &Worktrees<'_>, step: &Step) -> Result<(), Error> {
         let look = Look::at(worktrees, &step.workspace);
         let classes = classify(worktrees, &[look])?;
         let class = classes.first().expect("one class for each workspace");
         let is_selected = self.request.reason(class).is_some() && may_go(worktrees, &step.workspace, class)?;
-        if !is_selected || class.idle_since > step.idle_since {
-            return Err(Error::failed(format!("'{}' is used again", step.workspace.name.display())));
+        if is_selected && class.idle_since <= step.idle_since {
+            return Ok(());
         }
-        remove::remove(worktrees, &step.workspace, Force::No)
+        Err(Error::failed(format!("'{}' is used again", step.workspace.name.display())))
     }
 }
 

@@ -35,8 +35,8 @@ use engine::{
     worktree::admin::Found,
 };
 use format::ObjectId;
-use repo::{Repository, Worktree, WorktreeHeadKind, submodule::Ignore};
-use sys::{Dir, by_path};
+use repo::{Repository, Worktree, WorktreeHead, WorktreeHeadKind, submodule::Ignore};
+use sys::{Dir, Stat, by_path};
 
 use super::{durable, inner, mounts, view};
 use crate::{
@@ -129,6 +129,8 @@ pub enum Force {
     No,
     /// Unsaved work is lost.
     Yes,
+    /// There is no work: a killed command left the workspace. A file in it keeps it.
+    Remains,
 }
 
 /// Returns an error if another process is creating the workspace.
@@ -148,12 +150,24 @@ fn changed_meanwhile(workspace: &Workspace) -> Error {
 /// Removes a workspace, unless another command has moved it. Returns false if its record stays; the
 /// reason was reported.
 pub fn remove(worktrees: &Worktrees<'_>, workspace: &Workspace, force: Force) -> Result<bool, Error> {
+    remove_if(worktrees, workspace, force, &|| Ok(()))
+}
+
+/// Like [`remove`], if `premise` holds: it is asked under the lock of the workspace. With
+/// [`Force::Remains`] it is asked again when nobody can write there any more.
+pub fn remove_if(
+    worktrees: &Worktrees<'_>,
+    workspace: &Workspace,
+    force: Force,
+    premise: &dyn Fn() -> Result<(), Error>,
+) -> Result<bool, Error> {
     refuse_being_made(workspace)?;
     let trust = worktrees.repo.trust();
     let _lock = workspace.lock(&trust)?;
     if record::find(&worktrees.common, &workspace.name)?.record != workspace.record {
         return Err(changed_meanwhile(workspace));
     }
+    premise()?;
     trust.check_mount_point(&workspace.record.dir)?;
     let worktree = workspace.linked_worktree(worktrees.repo);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
@@ -168,7 +182,7 @@ pub fn remove(worktrees: &Worktrees<'_>, workspace: &Workspace, force: Force) ->
     }
     // An unmount by force detaches all mounts inside. Without an unmount, they would stay in the
     // way.
-    if force == Force::No || !workspace.record.backend.has_upper() {
+    if force != Force::Yes || !workspace.record.backend.has_upper() {
         mounts::refuse_mounts_inside(workspace)?;
     }
     let mut before = Before::default();
@@ -178,6 +192,7 @@ pub fn remove(worktrees: &Worktrees<'_>, workspace: &Workspace, force: Force) ->
             unknown_changes(workspace.name.as_bytes(), Some(Error::failed(error.to_string())))
         };
         before.layer = checked.map_err(unreadable)?;
+        before.admin = worktree.as_ref().map(|worktree| Admin::of(worktrees, worktree));
     }
     if workspace.record.sealed.is_some() && force == Force::No {
         before.state = view::refuse_unsaved(worktrees, workspace)?;
@@ -185,7 +200,12 @@ pub fn remove(worktrees: &Worktrees<'_>, workspace: &Workspace, force: Force) ->
     if let (Some(worktree), Force::No, false) = (&worktree, force, has_submodules) {
         refuse_unsaved(worktrees, workspace, worktree)?;
     }
-    remove_files(worktrees, workspace, busy, &before)?;
+    let is_unchanged = || match force {
+        Force::No => before.is_unchanged(worktrees, workspace, worktree.as_ref()),
+        Force::Yes => true,
+        Force::Remains => premise().is_ok(),
+    };
+    remove_files(worktrees, workspace, busy, &is_unchanged)?;
     if let Some(found) = found
         && !worktrees.delete_admin(&workspace.name, &found)?
     {
@@ -200,29 +220,51 @@ pub fn remove(worktrees: &Worktrees<'_>, workspace: &Workspace, force: Force) ->
 #[derive(Default)]
 struct Before {
     layer: Option<Checked>,
+    admin: Option<Admin>,
     state: Option<view::State>,
 }
 
 impl Before {
-    fn is_unchanged(&self, worktrees: &Worktrees<'_>, workspace: &Workspace) -> bool {
+    fn is_unchanged(
+        &self,
+        worktrees: &Worktrees<'_>,
+        workspace: &Workspace,
+        worktree: Option<&Worktree>,
+    ) -> bool {
         let is_now =
             |state: &view::State| view::State::read(worktrees, workspace).is_ok_and(|now| now == *state);
-        self.layer.as_ref().is_none_or(Checked::is_still_there) && self.state.as_ref().is_none_or(is_now)
+        self.layer.as_ref().is_none_or(Checked::is_still_there)
+            && self.admin == worktree.map(|worktree| Admin::of(worktrees, worktree))
+            && self.state.as_ref().is_none_or(is_now)
     }
 }
 
-/// Unmounts a workspace and removes its files and its state. If it is not as it was `before` the
+/// The work that the administrative directory of a worktree holds: a commit that no branch has, and
+/// an index whose content no file has.
+#[derive(PartialEq, Eq)]
+struct Admin {
+    head: WorktreeHead,
+    index: Option<Stat>,
+}
+
+impl Admin {
+    fn of(worktrees: &Worktrees<'_>, worktree: &Worktree) -> Admin {
+        let head = worktrees.repo.head_of(worktree);
+        Admin { head, index: by_path::stat(&worktree.git_dir.join("index")).ok().flatten() }
+    }
+}
+
+/// Unmounts a workspace and removes its files and its state. If it is not as it was before the
 /// check, it is mounted again and stays.
 fn remove_files(
     worktrees: &Worktrees<'_>,
     workspace: &Workspace,
     busy: Busy,
-    before: &Before,
+    is_unchanged: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
     let shared = worktrees.shared_or_default();
     let mut discarded = Trash::new(&worktrees.common, shared, sys::cores(), worktrees.interrupt);
-    let is_unchanged = || before.is_unchanged(worktrees, workspace);
-    let remove = || files::remove(worktrees.repo, workspace, busy, &is_unchanged, &mut discarded);
+    let remove = || files::remove(worktrees.repo, workspace, busy, is_unchanged, &mut discarded);
     let removed = mounts::after_maintenance(worktrees, remove, |error| match error {
         files::Error::Backend(error) => Some(error),
         _ => None,

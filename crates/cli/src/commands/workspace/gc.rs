@@ -13,6 +13,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    mem::discriminant,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -27,14 +28,17 @@ use engine::{
     },
     worktree::admin,
 };
-use sapwood::workspace::{budget, land, missing, remove::is_empty};
+use sapwood::workspace::{
+    budget, land, missing,
+    remove::{self as files, is_empty},
+};
 use serde_json::{Value, json};
 use sys::by_path;
 
 use super::{
     context::{self, Context},
     mounts, rebase, relocate,
-    remove::{self, Force},
+    remove::Force,
     request::{GC, Request},
 };
 use crate::{
@@ -397,41 +401,71 @@ impl Leftover {
         }
     }
 
-    fn complete(self, context: &Context<'_>) -> Result<(), Failure> {
+    /// Completes it, unless another command did, or somebody works in the workspace again.
+    fn complete(&self, context: &Context<'_>) -> Result<(), Failure> {
         let worktree_context = context.worktree_context();
         match self {
-            Leftover::Admin(id, top) => relocate::forget(&worktree_context, &id, &top),
+            Leftover::Admin(..) if !self.is_still(context) => Ok(()),
+            Leftover::Admin(id, top) => relocate::forget(&worktree_context, id, top),
             Leftover::Begun(workspace) | Leftover::Check(workspace) => {
-                remove::remove(&worktree_context, &workspace, Force::Yes)?;
+                self.remove(context, workspace)?;
                 if workspace.record.sealed.is_some() {
                     return Ok(());
                 }
                 // Git does not list a worktree with an incomplete administrative directory.
                 relocate::forget(&worktree_context, &workspace.name, &workspace.record.dir)
             }
-            Leftover::Removal(workspace) => remove::remove(&worktree_context, &workspace, Force::Yes),
-            Leftover::Complete(found) if found.record.sealed.is_some() => {
-                let _lock = found.lock(&context.repo.trust())?;
-                // Another command may have completed, removed or replaced it meanwhile.
-                let mut workspace = context.find(found.name.as_bytes().as_bstr())?;
-                if workspace.record != found.record {
-                    return Ok(());
-                }
-                workspace.record.activity = Activity::Active;
-                Ok(workspace.store(&context.settings.fsync)?)
-            }
-            Leftover::Complete(workspace) => settle(&context.common.join("worktrees").join(&workspace.name)),
-            Leftover::Orphan(workspace) if is_empty(&workspace) => {
-                remove::remove(&worktree_context, &workspace, Force::Yes)
-            }
+            Leftover::Removal(workspace) => self.remove(context, workspace),
+            Leftover::Orphan(workspace) if is_empty(workspace) => self.remove(context, workspace),
             Leftover::Orphan(_) => Ok(()),
-            Leftover::Change(workspace) => {
+            Leftover::Complete(workspace) | Leftover::Change(workspace) => {
                 let _lock = workspace.lock(&context.repo.trust())?;
-                let workspace = rebase::recover(context, &workspace)?;
-                relocate::recover(context, &workspace)?;
-                rebase::discard_old(context, &workspace)
+                if self.is_still(context) { self.restore(context) } else { Ok(()) }
             }
         }
+    }
+
+    /// Removes the workspace, if there is still nothing of the user's in it.
+    fn remove(&self, context: &Context<'_>, workspace: &Workspace) -> Result<(), Failure> {
+        let worktrees = context.worktree_context();
+        let is_still = || {
+            let used = || sapwood::Error::failed(format!("'{}' is used again", workspace.name.display()));
+            if self.is_still(context) { Ok(()) } else { Err(used()) }
+        };
+        // The files of a check are nobody's work.
+        let force = if let Leftover::Check(_) = self { Force::Yes } else { Force::Remains };
+        let is_gone = files::remove_if(&worktrees, workspace, force, &is_still)?;
+        if is_gone { Ok(()) } else { Err(Failure::Reported(1)) }
+    }
+
+    /// Completes a workspace that stays. The caller holds its lock.
+    fn restore(&self, context: &Context<'_>) -> Result<(), Failure> {
+        let mut workspace = record::find(&context.common, self.name())?;
+        if let Leftover::Change(_) = self {
+            let workspace = rebase::recover(context, &workspace)?;
+            relocate::recover(context, &workspace)?;
+            return rebase::discard_old(context, &workspace);
+        }
+        if workspace.record.sealed.is_some() {
+            workspace.record.activity = Activity::Active;
+            return Ok(workspace.store(&context.settings.fsync)?);
+        }
+        settle(&context.common.join("worktrees").join(&workspace.name))
+    }
+
+    /// Returns true if a search would find the same now.
+    fn is_still(&self, context: &Context<'_>) -> bool {
+        let is_it = |found: Result<Option<Leftover>, Failure>| {
+            let found = found.ok().flatten();
+            found.is_some_and(|found| discriminant(&found) == discriminant(self) && found.top() == self.top())
+        };
+        let state = record::find(&context.common, self.name()).ok();
+        let holds_files = |workspace: &Workspace| matches!(self, Leftover::Orphan(_)) && !is_empty(workspace);
+        if state.as_ref().is_some_and(holds_files) {
+            return false;
+        }
+        is_it(Leftover::of_admin(context, self.name().to_owned()))
+            || state.is_some_and(|workspace| is_it(Leftover::of_state(context, workspace)))
     }
 }
 

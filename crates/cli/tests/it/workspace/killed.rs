@@ -5,11 +5,13 @@
 use std::{
     collections::BTreeMap,
     fs,
+    io::{BufRead as _, BufReader, Read as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
+use engine::workspace::record;
 use testkit::{
     Repo,
     crash::{Crash, CrashPoints},
@@ -404,5 +406,58 @@ fn a_killed_reaping_takes_only_what_landed() {
             assert_eq!(own_files(&place.workspace("kept")), expected, "{context}");
             crash.happened()
         });
+    }
+}
+
+/// `gc` finds the remains of a creation, and waits for a command that has the lock. Work that comes
+/// meanwhile stays.
+#[test]
+fn gc_looks_again_under_the_lock() {
+    type Change = fn(&Place, &Path);
+    let begin: Change = |place, admin| {
+        let mut ended = Command::new("true").spawn().expect("it runs");
+        ended.wait().expect("it ends");
+        let (own, ended) = (format!(" {} ", std::process::id()), format!(" {} ", ended.id()));
+        let reason = record::initializing(&place.workspace("one").path);
+        let reason = String::from_utf8(reason).expect("text").replace(&own, &ended);
+        fs::write(admin.join("locked"), reason).expect("written");
+    };
+    let orphan: Change = |_, admin| fs::remove_dir_all(admin).expect("removed");
+    let write: Change = |place, _| {
+        let upper = place.repo().join(".git/sapwood/workspaces/one/upper");
+        fs::write(upper.join("late"), "mine\n").expect("written");
+    };
+    let conclude: Change = |_, admin| fs::write(admin.join("locked"), record::LOCK_REASON).expect("written");
+    let nothing: Change = |_, _| {};
+    let cases = [
+        ("begun, then used", begin, write, true),
+        ("begun, then complete", begin, conclude, true),
+        ("begun", begin, nothing, false),
+        ("an orphan, then used", orphan, write, true),
+        ("an orphan", orphan, nothing, false),
+    ];
+    for (what, before, meanwhile, stays) in cases {
+        let place = Place::new();
+        place.done(&["create", "-q", "one", "--detach", "--backend", "overlay"]);
+        place.done(&["unmount", "one"]);
+        let admin = place.repo().join(".git/worktrees/one");
+        before(&place, &admin);
+        let state = place.repo().join(".git/sapwood/workspaces/one");
+        let lock = sys::by_path::lock_file(&state.join("lock"), 0o666).expect("a file");
+        sys::lock(&lock).expect("a lock");
+        let mut gc = command(&place, &["gc"]);
+        let mut gc = gc.stderr(std::process::Stdio::piped()).spawn().expect("it runs");
+        let mut said = String::new();
+        let mut lines = BufReader::new(gc.stderr.take().expect("it is piped"));
+        while !said.contains("'one': ") {
+            assert_ne!(lines.read_line(&mut said).expect("text"), 0, "{what}: {said}");
+        }
+        meanwhile(&place, &admin);
+        drop(lock);
+        lines.read_to_string(&mut said).expect("text");
+        gc.wait().expect("it ends");
+        assert_eq!(state.join("record").exists(), stays, "{what}: {said}");
+        let late = fs::read_to_string(state.join("upper/late"));
+        assert_eq!(late.is_ok(), what.ends_with("used"), "{what}: {said}");
     }
 }
