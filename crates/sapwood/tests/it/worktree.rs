@@ -298,6 +298,33 @@ fn prunes_what_git_prunes() {
     assert_eq!(plan().run(&Silent).expect("a prune").removed, [left]);
 }
 
+/// A worktree that is there again, a lock, and another worktree with the name.
+#[test]
+fn a_prune_looks_again_when_it_runs() {
+    let sandbox = Sandbox::new();
+    let repo = committed(&sandbox, "repo");
+    let names = ["back", "locked", "replaced", "gone"];
+    let place = |name: &str| sandbox.path().join(name);
+    for name in names {
+        add(&repo, &format!("../{name}"), None);
+        std::fs::rename(place(name), place("away").with_extension(name)).expect("moved away");
+    }
+    let repository = open(&repo);
+    let plan = prune::plan(&repository, prune::Request::default()).expect("a plan");
+    assert_eq!(plan.records().len(), names.len());
+    std::fs::rename(place("away").with_extension("back"), place("back")).expect("moved back");
+    repo.write(".git/worktrees/locked/locked", "later\n");
+    std::fs::remove_dir_all(repo.join(".git/worktrees/replaced")).expect("pruned");
+    repo.git(&["worktree", "add", "-q", "--force", "../replaced", "replaced"]);
+    std::fs::rename(place("replaced"), place("away").with_extension("again")).expect("moved away");
+    let report = plan.run(&Silent).expect("a prune");
+    let index = |name: &str| repo.exists(format!(".git/worktrees/{name}/index"));
+    assert_eq!(names.map(index), [true, true, true, false], "{report:?}");
+    assert_eq!(report.kept, Vec::<std::ffi::OsString>::new());
+    let back = sandbox.repo("back");
+    assert_eq!(back.git(&["status", "--porcelain"]).stdout, "");
+}
+
 #[test]
 fn repairs_what_git_repairs() {
     let sandbox = Sandbox::new();

@@ -12,12 +12,12 @@ mod live;
 mod patch;
 mod unsaved;
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
     record::Workspace,
-    upper::{self, Layer, List},
+    upper::{self, Layer, Line, List},
 };
 use format::ObjectId;
 use repo::{WorktreeHead, WorktreeHeadKind};
@@ -167,14 +167,17 @@ fn has_moved(worktrees: &Worktrees<'_>, admin: &Path) -> bool {
 }
 
 /// Returns the newest of the times that work in a workspace changes: those of HEAD, its reflog, the
-/// index, and the entries of the upper layer.
+/// index, the entries of the upper layer, and their directories, which a deletion changes.
 fn idle_since(look: &Look<'_>, admin: Option<&Path>) -> i64 {
     let workspace = look.workspace;
     let names = ["HEAD", "logs/HEAD", "index"];
     let files = admin.into_iter().flat_map(|admin| names.map(|name| admin.join(name)));
     let top = if look.layer.is_some() { workspace.upper() } else { workspace.record.dir.clone() };
-    let paths = files.chain([workspace.state.join("record"), top]);
+    let lines = || look.list.iter().flatten().flat_map(List::lines);
+    let above = |line: &Line| Some(line.path[..line.path.rfind_byte(b'/')?].as_bstr().to_owned());
+    let directories: BTreeSet<BString> = lines().filter_map(above).collect();
+    let directories = directories.into_iter().map(|dir| top.join(sys::os_str(&dir)));
+    let paths = files.chain([workspace.state.join("record"), top.clone()]).chain(directories);
     let modified = |path: std::path::PathBuf| Some(by_path::stat(&path).ok()??.mtime.0);
-    let lines = look.list.iter().flatten().flat_map(List::lines).map(|line| line.ctime.0);
-    paths.filter_map(modified).chain(lines).max().unwrap_or(i64::MAX)
+    paths.filter_map(modified).chain(lines().map(|line| line.ctime.0)).max().unwrap_or(i64::MAX)
 }

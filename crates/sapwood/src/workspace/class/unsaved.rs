@@ -132,18 +132,17 @@ impl<'a> Examiner<'a> {
         let head = look.commit().map(|commit| repo.tree_of(commit)).transpose()?;
         let index = by_path::open(&admin.join("index")).and_then(|file| sys::Map::of(&file));
         let indexed = index.ok().and_then(|index| format::index::cached_tree(&index, repo.hash()));
-        if indexed.is_none() || indexed != head {
-            return Ok(Some(Unsaved::Staged));
-        }
+        let of_index = (indexed.is_none() || indexed != head).then_some(Unsaved::Staged);
         let base = Bases::at(&base.dir).get(&base.name)?.tree;
         if list.lines().is_empty() && head == Some(base) {
-            return Ok(None);
+            return Ok(of_index);
         }
         let repo = durable::open_unmounted(repo, &self.worktrees.common, workspace)?;
         let big_file_threshold = Settings::read(&repo, &Silent)?.big_file_threshold;
         let scene = Scene { repo: &repo, layer, list, base, head, big_file_threshold };
         let changes = uncommitted::changes(&scene, &self.trees, Extent::First, Store::HashOnly)?;
-        Ok(changes.into_keys().next().map(Unsaved::Changed))
+        // A status would not see a file that the index tells it to assume unchanged.
+        Ok(changes.into_keys().next().map(Unsaved::Changed).or(of_index))
     }
 }
 

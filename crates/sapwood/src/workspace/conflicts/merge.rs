@@ -1,6 +1,7 @@
 //! Merges in memory, by one process of the real Git.
 
 use std::{
+    collections::BTreeSet,
     io::Write as _,
     process::{Child, Stdio},
     thread,
@@ -43,12 +44,27 @@ pub(super) fn all(
     let output = output.map_err(|error| cannot_run(&error))?;
     let merged = parse(&output.stdout, pairs.len());
     match merged {
-        Some(merged) if output.status.success() => Ok(merged),
+        Some(merged) if output.status.success() => {
+            let own = merged.into_iter().zip(pairs).map(|(paths, pair)| own_names(paths, pair));
+            Ok(own.collect())
+        }
         _ => {
             let said = output.stderr.trim_end().as_bstr().to_string();
             Err(Error::failed(format!("git merge-tree failed ({}): {said}", output.status)))
         }
     }
+}
+
+/// Returns the paths by their own names. Git moves a file that is in the way of a directory aside,
+/// to its name with `~` and the name of its side, which is a commit here.
+fn own_names(paths: Vec<BString>, sides: &[ObjectId; 2]) -> Vec<BString> {
+    let sides = sides.map(|side| format!("~{side}"));
+    let own = |path: BString| {
+        let aside = sides.iter().find_map(|side| path.rfind(side));
+        aside.map_or(path.clone(), |at| path[..at].into())
+    };
+    let own: BTreeSet<BString> = paths.into_iter().map(own).collect();
+    own.into_iter().collect()
 }
 
 fn cannot_run(error: &std::io::Error) -> Error {
@@ -85,6 +101,16 @@ fn parse(output: &[u8], count: usize) -> Option<Vec<Vec<BString>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_files_aside_are_their_own() {
+        let side = |digit: &str| ObjectId::from_hex(format::HashKind::Sha1, digit.repeat(40).as_bytes());
+        let sides = [side("1"), side("2")].map(|side| side.expect("hexadecimal"));
+        let [one, two] = sides.map(|side| BString::from(format!("dir/a~{side}")));
+        let numbered = BString::from(format!("b~{}_0", sides[1]));
+        let paths = vec![one, "dir/a".into(), two, numbered, "c~d".into()];
+        assert_eq!(own_names(paths, &sides), ["b", "c~d", "dir/a"]);
+    }
 
     #[test]
     fn parses_what_git_prints() {

@@ -1,11 +1,19 @@
 //! The classes of workspaces, their removal by class, and conflicts between them, as operations.
 
+mod history;
+mod late;
+mod live;
+mod overlaps;
+mod unsaved;
+
 use std::process::Command;
 
 use sapwood::{
     Events, Silent,
     workspace::{
-        budget, conflicts, create,
+        budget,
+        class::Class,
+        conflicts, create,
         list::{self, Found},
     },
 };
@@ -39,6 +47,30 @@ fn committed(sandbox: &Sandbox) -> Repo<'_> {
 fn classed(repo: &Repo<'_>) -> Vec<Found> {
     let plan = list::plan(&open(repo), list::Request { classes: true }).expect("a plan");
     plan.run(&Silent).expect("a list").workspaces
+}
+
+/// Returns the class of a workspace.
+fn class(repo: &Repo<'_>, name: &str) -> Class {
+    let found = classed(repo).into_iter().find(|found| found.workspace.name == *name);
+    found.and_then(|found| found.class).unwrap_or_else(|| panic!("'{name}' is classed"))
+}
+
+/// Runs a script with the oracle as `git`; it must succeed.
+fn script(repo: &Repo<'_>, script: &str) {
+    let run = repo.run("sh".as_ref(), &["-ec", script]);
+    assert_eq!(run.code, 0, "{script}: {}{}", run.stdout, run.stderr);
+}
+
+/// Removes all workspaces that may go by their class, whatever their size and age. Returns their
+/// names.
+fn reaped(repo: &Repo<'_>) -> Vec<String> {
+    let idle = Some(std::time::Duration::ZERO);
+    let request = budget::Request { landed: true, idle, budget: Some(0) };
+    let repository = open(repo);
+    let report = budget::plan(&repository, request).expect("a plan").run(&Silent).expect("a report");
+    let mut names: Vec<String> = report.removed.iter().map(ToString::to_string).collect();
+    names.sort();
+    names
 }
 
 #[test]
