@@ -36,6 +36,7 @@ mod peer;
 mod positioned;
 mod process;
 pub mod profile;
+pub mod quota;
 mod read;
 mod reason;
 mod regex;

@@ -61,6 +61,27 @@ impl Disk {
         }
     }
 
+    /// Creates an ext4 or xfs whose project quotas are in force, like [`Disk::on_file`].
+    pub fn with_quotas(format: Format, image: &Path, point: &Path) -> Option<Disk> {
+        let (program, args, least) = format.maker();
+        let args = match format {
+            Format::Ext4 => [args, &["-O", "project,quota", "-E", "quotatype=prjquota"]].concat(),
+            Format::Xfs | Format::Btrfs => args.to_vec(),
+        };
+        fs::File::create(image).and_then(|file| file.set_len(least.max(64) << 20)).expect("an image");
+        let made = has_program(program) && succeeds(Command::new(program).args(args).arg(image));
+        let mut mount = Command::new("mount");
+        mount.args(["-o", "loop,prjquota"]).args([image, point]);
+        let disk = if made { Disk::mounted(&mut mount, point) } else { None };
+        if disk.is_none() {
+            let _ = fs::remove_file(image);
+        }
+        disk.map(|mut disk| {
+            disk.image = Some(image.to_owned());
+            disk
+        })
+    }
+
     /// Mounts the file system in the file `image`, which stays, on the directory `point`.
     pub fn of_image(image: &Path, point: &Path) -> Option<Disk> {
         Disk::mounted(Command::new("mount").args(["-o", "loop"]).args([image, point]), point)

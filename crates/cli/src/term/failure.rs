@@ -406,7 +406,11 @@ impl From<store::config::Error> for Failure {
 
 impl From<engine::workspace::record::Error> for Failure {
     fn from(error: engine::workspace::record::Error) -> Failure {
-        Failure::fatal(error.to_string())
+        let advice = match &error {
+            engine::workspace::record::Error::Quota(error) => error.advice(),
+            _ => None,
+        };
+        Failure::fatal(error.to_string()).advised(advice.map(str::to_owned))
     }
 }
 

@@ -69,6 +69,7 @@ impl From<sapwood::Error> for Failure {
             }
             sapwood::Error::Advised { message, advice } => Failure::Fatal(message).advised(Some(advice)),
             sapwood::Error::Backend(error) => (*error).into(),
+            sapwood::Error::Record(error) => error.into(),
             sapwood::Error::Newer(error) => (*error).into(),
             sapwood::Error::RemoveWorkspace(error) => (*error).into(),
             sapwood::Error::Worktree(error) => error.into(),

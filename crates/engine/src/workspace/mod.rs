@@ -11,6 +11,7 @@
 //! - [`inner`]: submodules that are mounted inside a workspace;
 //! - [`newer`]: files of the base that changed after a build;
 //! - [`orphans`]: mounts whose repository was deleted;
+//! - [`quota`]: the most bytes that an upper layer may have;
 //! - [`rebase`]: moves a workspace to another base;
 //! - [`sealed`]: the Git directory of a workspace that is a repository of its own;
 //! - [`session`]: a workspace at another path, for the processes of one session;
@@ -28,6 +29,7 @@ pub mod frozen;
 pub mod inner;
 pub mod newer;
 pub mod orphans;
+pub mod quota;
 pub mod rebase;
 pub mod record;
 pub mod remove;

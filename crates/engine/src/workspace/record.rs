@@ -19,6 +19,7 @@ use sys::{File, FileType, by_path};
 
 use super::{
     backend::{Backend, Door},
+    quota::{self, Project},
     session,
 };
 
@@ -71,6 +72,8 @@ pub enum Error {
     Begun { name: OsString, pid: u64 },
     #[error("the creation of the workspace '{}' was interrupted", .name.to_string_lossy())]
     Interrupted { name: OsString },
+    #[error(transparent)]
+    Quota(#[from] quota::Error),
     #[error(transparent)]
     Config(#[from] store::config::Error),
     #[error(transparent)]
@@ -157,6 +160,9 @@ pub struct Record {
     pub sealed: Option<Sealed>,
     /// The maker of its mounts.
     pub door: Door,
+    /// The project of the file system that [`quota::allot`] chose for the upper layer; `None`
+    /// without a quota.
+    pub project: Option<u32>,
 }
 
 /// A workspace of a repository.
@@ -247,6 +253,12 @@ impl Workspace {
         super::crash::mark::unseal(&self.work());
     }
 
+    /// Returns the project of its quota; `None` if it has no quota. A copy of the repository has
+    /// none, though its records name projects.
+    pub fn project(&self) -> io::Result<Option<Project<'_>>> {
+        self.record.project.map_or(Ok(None), |id| Project::at(self.place(), id))
+    }
+
     fn place(&self) -> &Path {
         self.record.place.as_deref().unwrap_or(&self.state)
     }
@@ -326,11 +338,13 @@ pub fn claims(common: &Path) -> PathBuf {
 
 /// Creates the state of a workspace, with empty upper and work directories. It appears under its
 /// name in one step. If the record has a place for these directories, a number is appended to the
-/// place while the path exists, because other repositories may have workspaces there.
+/// place while the path exists, because other repositories may have workspaces there. With a
+/// `limit`, the upper layer gets a quota of so many bytes.
 pub fn create(
     common: &Path,
     name: &OsStr,
     mut record: Record,
+    limit: Option<u64>,
     shared: SharedRepository,
     fsync: &Fsync,
 ) -> Result<Workspace, Error> {
@@ -349,9 +363,16 @@ pub fn create(
         record.place = Some(claim(wanted).map_err(io("create", wanted))?);
     }
     let place = record.place.clone().unwrap_or_else(|| staged.clone());
-    let made = || -> Result<(), Error> {
+    let mut made = || -> Result<(), Error> {
+        // Only what is made in the directory afterwards belongs to its project.
+        record.project = limit.map(|limit| quota::allot(&place, limit)).transpose()?;
         for dir in [place.join("upper"), place.join("work")] {
             by_path::create_dir_all(&dir).map_err(io("create", &dir))?;
+        }
+        if record.project.is_some() {
+            // With a full quota no file can be made, and the limit is changed under the lock.
+            let lock = staged.join("lock");
+            by_path::create_new(&lock, 0o666).map_err(io("create", &lock))?;
         }
         write(&staged, &record, fsync)?;
         by_path::rename_new(&staged, &state).map_err(|source| match source.kind() {
@@ -571,6 +592,10 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
             None => None,
         },
         door: one("service").map_or(Door::Own, |socket| Door::Service(path_of(socket))),
+        project: match one("project").map(|id| id.to_str().ok().and_then(|id| id.parse().ok())) {
+            Some(None) => return Err(damaged("it names no project")),
+            found => found.flatten(),
+        },
     };
     Ok(Some(Workspace { name: name.to_owned(), state, record }))
 }
@@ -613,6 +638,9 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
     if let Door::Service(socket) = &record.door {
         add("service", bytes(socket));
     }
+    if let Some(project) = record.project {
+        add("project", project.to_string().into());
+    }
     let content = format::config::edit(b"", &edits).map_err(store::config::Error::Key)?;
     let mut lock = Lock::take(&state.join("record"), &LockOptions::default())?;
     lock.write(&content)?;
@@ -647,6 +675,7 @@ mod tests {
                 }),
             }),
             door: Door::Service("/run/a socket".into()),
+            project: Some(1 << 30),
         }
     }
 
@@ -654,10 +683,10 @@ mod tests {
     fn reads_back_every_field() {
         let common = tempfile::tempdir().expect("a directory for tests");
         let place = common.path().join("place");
-        let record = Record { place: Some(place.clone()), ..record() };
+        let record = Record { place: Some(place.clone()), project: None, ..record() };
         let make = || {
             let shared = SharedRepository::Umask;
-            create(common.path(), "one".as_ref(), record.clone(), shared, &Fsync::default())
+            create(common.path(), "one".as_ref(), record.clone(), None, shared, &Fsync::default())
         };
         let made = make().expect("created");
         assert_eq!(find(common.path(), "one".as_ref()).expect("found"), made);
@@ -666,7 +695,7 @@ mod tests {
         // A workspace of another repository, with the same name and place.
         let other = tempfile::tempdir().expect("a directory for tests");
         let shared = SharedRepository::Umask;
-        let second = create(other.path(), "one".as_ref(), record.clone(), shared, &Fsync::default());
+        let second = create(other.path(), "one".as_ref(), record.clone(), None, shared, &Fsync::default());
         let second = second.expect("created");
         assert_ne!(second.upper(), made.upper());
         assert_eq!(by_path::list(common.path()).expect("listed").len(), 3, "two places, no leftover");

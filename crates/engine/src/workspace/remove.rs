@@ -97,6 +97,10 @@ pub fn remove(
     if !is_unchanged() {
         return Err(Error::Changed);
     }
+    if let Ok(Some(project)) = workspace.project() {
+        // With a full quota no mark could be made. The number is free when the files are gone.
+        let _ = project.limit_to(0);
+    }
     let mark = workspace.removal();
     let marked = by_path::lock_file(&mark, 0o666);
     marked.map_err(|source| Error::Io { path: mark.clone(), source })?;

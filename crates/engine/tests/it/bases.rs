@@ -301,9 +301,10 @@ fn contents_that_nobody_needs_are_given_back() {
         activity: engine::workspace::record::Activity::Active,
         sealed: None,
         door: Default::default(),
+        project: None,
     };
     let common = opened.real_common_dir();
-    engine::workspace::record::create(&common, "w".as_ref(), record, shared, &Fsync::default())
+    engine::workspace::record::create(&common, "w".as_ref(), record, None, shared, &Fsync::default())
         .expect("made");
     assert!(matches!(bases.remove(&two.name, shared), Err(Error::InUse { .. })));
     let foreseen = bases.prune(shared, Act::DryRun, &AtomicBool::new(false)).expect("looked");

@@ -32,7 +32,7 @@ use super::{
 use crate::{
     Context, Error, Events, PlanError, Repository, RunError, text,
     transaction::{IndexTransaction, Start},
-    workspace::create,
+    workspace::{create, quota},
 };
 
 /// The options of a fork.
@@ -83,7 +83,8 @@ pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanE
     let source = source(repository.recording_context(&crate::Silent))?;
     let branch = Some(name.clone());
     let start = Some(source.commit.to_string().into());
-    let request = create::Request { name, start, branch, dir, backend, ..create::Request::default() };
+    let quota = quota::inherited(&repository.inner);
+    let request = create::Request { name, start, branch, dir, backend, quota, ..create::Request::default() };
     let create = create::plan(repository, request)?;
     Ok(Plan { repository, command, source, create })
 }

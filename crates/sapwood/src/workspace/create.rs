@@ -78,6 +78,9 @@ pub struct Request {
     pub hooks: Hooks,
     /// Settings that only this workspace has.
     pub settings: Vec<(BString, BString)>,
+    /// The most bytes that its changes may have on the disk; 0 for no quota, and `None` for
+    /// `sapwood.workspaceQuota`. Files of its Git directory count only if it is sealed.
+    pub quota: Option<u64>,
 }
 
 /// The result.
@@ -136,10 +139,12 @@ pub fn plan(repository: &Repository, request: Request) -> Result<Plan, PlanError
         sealed: sealed.transpose()?,
         hooks: request.hooks,
         settings: request.settings,
+        quota: request.quota,
         ..WorkspaceOptions::default()
     };
     let added = add::Request { path: at.path.clone(), start, branch, detach, ..add::Request::default() };
     let maker = maker(&repository, &worktrees, &options);
+    maker.check_quota()?;
     let add = Add::new(&worktrees, &repository.settings, &added, &at, Some(&maker))?;
     add.check_directory()?;
     let kind = match request.sealed {

@@ -21,6 +21,7 @@ use super::{
     all,
     class::{Class, Look, classify},
     land, missing, mounts,
+    quota::{self, Quota},
 };
 use crate::{
     Error, Events, Notice, PlanError, Repository, RunError, events::Notices, worktree::records::Worktrees,
@@ -97,6 +98,8 @@ pub struct Found {
     pub changes: Option<usize>,
     /// The size of the upper layer and the administrative directory on disk, in bytes.
     pub size: u64,
+    /// Its quota; `None` without one.
+    pub quota: Option<Quota>,
     /// Its classes, if they were requested.
     pub class: Option<Class>,
 }
@@ -133,6 +136,7 @@ impl Found {
             has_directory: !missing::lacks_directory(workspace),
             changes,
             size: size_of(workspace),
+            quota: quota::find(workspace).ok().flatten(),
             workspace: workspace.clone(),
             class: None,
         })

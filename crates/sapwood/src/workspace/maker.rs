@@ -36,7 +36,7 @@ use sys::{File, by_path};
 use super::{
     contents, durable,
     monitor::{Remote, monitor_settings},
-    mounts, persist, places,
+    mounts, persist, places, quota,
     supply::Supply,
 };
 use crate::{
@@ -81,6 +81,8 @@ pub struct WorkspaceOptions {
     pub hooks: Hooks,
     /// Settings that only this workspace has.
     pub settings: Vec<(BString, BString)>,
+    /// The most bytes of the upper layer; 0 for no quota, `None` for the configured one.
+    pub quota: Option<u64>,
 }
 
 /// Creates one workspace.
@@ -121,10 +123,8 @@ impl<'a> Maker<'a> {
         options.frozen.iter().try_for_each(|path| refuse_hiding(repo, commit, path))?;
         let common = repo.real_common_dir();
         let bases = places::bases(repo, options.base_dir.as_deref())?;
-        let upper_dir = match &options.upper_dir {
-            Some(dir) => Some(dir.clone()),
-            None => places::configured_dir(repo, keys::sapwood::UPPER_DIR)?,
-        };
+        let upper_dir = self.upper_dir()?;
+        let quota = self.check_quota()?;
         upper_dir.iter().try_for_each(|dir| repo.trust().check_dir_above(dir))?;
         let upper = upper_dir.clone().unwrap_or_else(|| record::directory(&common));
         let programs = places::programs(repo);
@@ -149,6 +149,11 @@ impl<'a> Maker<'a> {
         };
         if backend == Backend::Copy && self.fallback == Fallback::Worktree {
             return Ok(None);
+        }
+        if quota.is_some() && !backend.has_upper() {
+            let name = backend.name();
+            let reason = "a quota is for the upper layer of a workspace, and the backend";
+            return Err(Error::failed(format!("{reason} '{name}' has none")));
         }
         let patterns = self.patterns(repo)?;
         let (backend, base) = match backend {
@@ -179,12 +184,36 @@ impl<'a> Maker<'a> {
             source: options.source.clone(),
             newer: OnceCell::new(),
             durability: options.durability,
+            quota,
             base,
             patterns: patterns.filter(|_| !options.sparse.is_empty() || options.sealed.is_some()),
             options,
             workspace: OnceCell::new(),
             _held: held,
         }))
+    }
+
+    fn upper_dir(&self) -> Result<Option<PathBuf>, Error> {
+        match &self.options.upper_dir {
+            Some(dir) => Ok(Some(dir.clone())),
+            None => places::configured_dir(self.worktrees.repo, keys::sapwood::UPPER_DIR),
+        }
+    }
+
+    /// Returns the limit of the new workspace; `None` for no quota. Refuses a quota that cannot be
+    /// in force.
+    pub fn check_quota(&self) -> Result<Option<u64>, Error> {
+        let repo = self.worktrees.repo;
+        let limit = match self.options.quota {
+            Some(limit) => Some(limit),
+            None => quota::configured(repo)?,
+        };
+        let limit = limit.filter(|limit| *limit > 0);
+        if limit.is_some() {
+            let dir = self.upper_dir()?.unwrap_or_else(|| record::directory(&repo.real_common_dir()));
+            engine::workspace::quota::check(&dir).map_err(record::Error::from)?;
+        }
+        Ok(limit)
     }
 
     /// Returns the processes that must see the files. A sandbox is not one that sapwood starts.
@@ -296,6 +325,7 @@ pub(super) struct NewWorkspace<'a> {
     /// The stat data of the files of the newer layer.
     newer: OnceCell<Vec<(BString, Stat)>>,
     durability: Option<Durability>,
+    quota: Option<u64>,
     base: Option<Base>,
     /// The patterns to write. `None` if the worktree is not sparse or copies the patterns of this
     /// one.
@@ -343,12 +373,13 @@ impl NewFiles for NewWorkspace<'_> {
             },
             sealed: self.options.sealed.clone(),
             door: self.door.clone(),
+            project: None,
         };
         // A sync here would wait for the contents of the base: a journal writes data in order.
         let is_pending = self.base.as_ref().is_some_and(|base| base.pending.is_some());
         let fsync = Fsync { disabled: self.settings.fsync.disabled || is_pending, ..self.settings.fsync };
         let shared = self.settings.locks.shared;
-        let mut workspace = record::create(&self.common, &admin.id, record, shared, &fsync)?;
+        let mut workspace = record::create(&self.common, &admin.id, record, self.quota, shared, &fsync)?;
         let written = self.write_newer(&mut workspace);
         let workspace = self.workspace.get_or_init(|| workspace);
         written?;

@@ -16,6 +16,7 @@
 //! - [`budget`]: removing those that nobody needs;
 //! - [`class`]: what each one is to its user;
 //! - [`conflicts`]: what would conflict if two workspaces were merged;
+//! - [`quota`]: the most that a workspace may have on the disk;
 //! - [`contents`], [`monitor`], [`persist`]: what Git and the disk need.
 //!
 //! Design: docs/design/workspace.md.
@@ -39,6 +40,7 @@ pub mod mount;
 pub mod mounts;
 pub mod persist;
 pub mod places;
+pub mod quota;
 pub mod rebase;
 pub mod relocate;
 pub mod remove;

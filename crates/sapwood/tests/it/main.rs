@@ -22,6 +22,7 @@ mod submodule;
 mod switch;
 mod workspace;
 mod workspace_classes;
+mod workspace_quota;
 mod worktree;
 
 use std::{cell::RefCell, collections::HashMap, ffi::OsString};

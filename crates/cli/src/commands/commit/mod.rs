@@ -37,6 +37,7 @@ use crate::{
         paths,
         record::{Command, Group, Traits},
         status::preview::{self, Preview},
+        workspace::quota::tell_if_full,
     },
     session::{
         Session, editor,
@@ -117,9 +118,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(&repo)?.for_recording();
     let plan = plan::plan(&repo, request, paths)?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let run =
-        Run { session, worktree: &worktree, plan: &plan, comment: commit::cleanup::comment_sign(&repo) };
-    if plan.request.dry_run { run.dry_run() } else { run.commit() }
+    let comment = commit::cleanup::comment_sign(&repo);
+    let commit = Run { session, worktree: &worktree, plan: &plan, comment };
+    let done = if plan.request.dry_run { commit.dry_run() } else { commit.commit() };
+    tell_if_full(run);
+    done
 }
 
 impl<'a> Run<'a> {

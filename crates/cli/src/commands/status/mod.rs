@@ -26,6 +26,7 @@ use crate::{
     commands::{
         obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, READING},
         record::{Command, Group, Traits},
+        workspace::quota::tell_if_full,
     },
     session::{
         Session,
@@ -92,7 +93,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(&repo)?.for_lookups();
     let root = Dir::open(root).map_err(Failure::cannot_open(root))?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let shown = examine(session, &root, &request, Source::File)?;
+    let shown = examine(session, &root, &request, Source::File).inspect_err(|_| tell_if_full(run))?;
     run.interrupt.check()?;
     let report = StatusReport::new(run, &repo, &settings, &request, shown)?;
     let mut out = Vec::new();
@@ -103,6 +104,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     failure::must_have_been_readable()?;
     console::out_raw(&out);
+    tell_if_full(run);
     Ok(0)
 }
 

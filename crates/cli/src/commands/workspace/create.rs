@@ -34,7 +34,7 @@ use super::{
     exec,
     list::describe,
     maker::{Maker, WorkspaceOptions},
-    mounts,
+    mounts, quota,
     remove::{self, Force},
     request::{CREATE, Request},
     submodules, with,
@@ -161,8 +161,9 @@ pub(crate) fn branched(run: &Invocation, wanted: Branched) -> Result<Result<Work
         None => create::directory(&worktrees, name.as_bstr())?,
     };
     let progress = Some(build::shows(None, quiet));
-    let options =
-        WorkspaceOptions { name: Some(name.clone()), backend, progress, ..WorkspaceOptions::default() };
+    let quota = sapwood::workspace::quota::inherited(&context.repo);
+    let name_of = Some(name.clone());
+    let options = WorkspaceOptions { name: name_of, backend, progress, quota, ..WorkspaceOptions::default() };
     let branch = Some(name.clone());
     let added = worktree_context::Request { branch, quiet, ..worktree_context::Request::default() };
     let args = [dir.as_os_str().as_bytes().into(), commit];
@@ -213,6 +214,7 @@ fn create(
         hooks: wanted_hooks(context.run, request)?,
         is_check: false,
         settings: request.settings.iter().map(setting).collect::<Result<_, _>>()?,
+        quota: request.quota.as_ref().map(quota::size).transpose()?,
         name: Some(name.clone()),
         backend: wanted_backend(request)?,
         base_dir: request.base_dir.as_ref().map(|dir| context.run.path(dir)).transpose()?,

@@ -9,6 +9,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
     backend::Mounted,
     crash::Notice,
+    quota::Quota,
     record::{self, Workspace},
 };
 use sapwood::workspace::{
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::{
     context::{self, Context, json_path},
-    crash,
+    crash, quota,
     request::{LIST, Request},
 };
 use crate::{
@@ -74,6 +75,7 @@ fn json(found: &Found) -> Value {
         "changes": found.changes,
         "crash": crash::json(&found.workspace),
         "size": found.size,
+        "quota": found.quota.as_ref().map(quota::document),
     });
     if let (Some(class), Some(fields)) = (&found.class, document.as_object_mut()) {
         fields.insert("landed".into(), json!(class.landed.as_ref().map(|name| name.to_str_lossy())));
@@ -88,7 +90,7 @@ fn json(found: &Found) -> Value {
 }
 
 /// Returns the words for the classes of a workspace.
-fn words(class: &Class) -> BString {
+fn words(class: &Class, quota: Option<&Quota>) -> BString {
     let mut words: Vec<BString> = Vec::new();
     if let Some(pid) = class.live {
         words.push(text!("live (process ", pid.to_string(), ")"));
@@ -102,6 +104,7 @@ fn words(class: &Class) -> BString {
     words.extend(class.pushed.then(|| "pushed".into()));
     words.extend(class.is_locked.then(|| "locked".into()));
     words.push(text!("idle for ", idle_for(class.idle_since)));
+    words.extend(quota.map(|quota| text!("quota ", quota::words_for(quota))));
     bstr::join(", ", words).into()
 }
 
@@ -155,7 +158,8 @@ fn table(all: &[Found]) -> Vec<BString> {
             1 => " (1 path to look at after a crash)".to_owned(),
             count => format!(" ({count} paths to look at after a crash)"),
         };
-        let classes = facts.class.as_ref().map(words).unwrap_or_default();
+        let classes =
+            facts.class.as_ref().map(|class| words(class, facts.quota.as_ref())).unwrap_or_default();
         let before_classes = if classes.is_empty() { "" } else { "  " };
         text!(
             name,

@@ -23,6 +23,7 @@ mod list;
 pub(crate) mod maker;
 mod mount;
 mod mounts;
+pub(crate) mod quota;
 mod rebase;
 mod relocate;
 pub(crate) mod remove;
@@ -33,8 +34,8 @@ mod with;
 use crate::commands::record::{Command, Group, Revisions};
 
 use request::{
-    ADOPT, BASE, CONFLICTS, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LAND, LIST, MOUNT, MOVE, REBASE, REMOVE,
-    SYNC, THAW, UNMOUNT,
+    ADOPT, BASE, CONFLICTS, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LAND, LIST, MOUNT, MOVE, QUOTA, REBASE,
+    REMOVE, SYNC, THAW, UNMOUNT,
 };
 
 /// The record of `workspace`.
@@ -183,6 +184,17 @@ const SUBCOMMANDS: &[Command] = &[
         syntax: &REBASE,
         revisions: Revisions::AfterFirst,
         run: rebase::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace quota",
+        summary: "Show or change the quota of a workspace",
+        about: "Shows what a workspace uses of its quota, or changes the limit. `create --quota` gives a workspace a \
+                quota: the files that it changes or adds may have so many bytes on the disk, and a program that \
+                writes more gets an error. The file system must have project quotas: ext4 or xfs, mounted with \
+                `prjquota`. A program that runs into the limit loses nothing that was written before.",
+        syntax: &QUOTA,
+        run: quota::run,
         ..SUBCOMMAND
     },
     Command {

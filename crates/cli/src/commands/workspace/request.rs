@@ -25,6 +25,7 @@ pub(super) struct Request {
     pub(super) objects: Option<BString>,
     pub(super) hooks: Option<BString>,
     pub(super) settings: Vec<BString>,
+    pub(super) quota: Option<BString>,
     pub(super) onto: Option<BString>,
     pub(super) check: Option<BString>,
     pub(super) recurse_submodules: bool,
@@ -126,6 +127,11 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
             "--config <key=value>",
             "set this only for the workspace (repeatable)",
             |request: &mut Request| &mut request.settings,
+        ),
+        Opt::text(
+            "--quota <size>",
+            "the most bytes that its changes may have on the disk, such as 2G; or none",
+            |request: &mut Request| &mut request.quota,
         ),
         Opt::text(
             "--at <dir>",
@@ -232,6 +238,12 @@ pub(super) const SYNC: Table<Set<Request>> = Table {
         }),
         JSON,
     ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const QUOTA: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace quota [--json] <workspace> [<size> | none]"],
+    options: &[JSON, QUIET],
     grammar: Grammar::Mixed,
 };
 

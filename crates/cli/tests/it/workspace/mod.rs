@@ -22,6 +22,7 @@ mod monitor;
 mod mounted;
 mod ordinary;
 mod power;
+mod quota;
 mod random;
 mod remedies;
 mod replaced;

@@ -306,6 +306,7 @@ mod tests {
             activity: crate::workspace::record::Activity::Active,
             sealed: None,
             door: Default::default(),
+            project: None,
         };
         let workspace = Workspace { name: "w".into(), state: dir.path().to_owned(), record };
         assert_eq!(Journal::read(&workspace).expect("none yet"), None);

@@ -216,6 +216,8 @@ define! {
         UPPER_DIR: Option<PathText> = "sapwood.upperDir";
         /// the directory of new workspaces; unset: `<main worktree>.workspaces`
         WORKSPACE_DIR: Option<PathText> = "sapwood.workspaceDir";
+        /// the most bytes that the changes of a new workspace may have on the disk, as `2G`
+        WORKSPACE_QUOTA: Option<u64> = "sapwood.workspaceQuota";
         /// `auto`: a workspace does not wait for the disk; `always`: it does
         WORKSPACE_SYNC: BString = "sapwood.workspaceSync" or "auto";
         /// `workspace` or `checkout`: the kind of new worktrees, and of clones
