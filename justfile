@@ -135,6 +135,11 @@ life *args:
     cargo build --release
     PATH="$PWD/target/release:$PATH" cargo run --release -p sapwood-lab -- life "$@"
 
+# agents at once in workspaces, beside worktrees with shadow repositories (needs root: mounts)
+agents *args:
+    cargo build --release
+    PATH="$PWD/target/release:$PATH" cargo run --release -p sapwood-lab -- agents "$@"
+
 # add, commit and stash beside Git's, on local disks and on disks whose flushes take time (needs root: mounts)
 add *args:
     cargo build --release

@@ -62,6 +62,8 @@ enum Command {
     Workspace(workspace::Args),
     /// The steps of a day in a workspace, beside a plain worktree.
     Life(workspace::life::Args),
+    /// Agents at once in workspaces with checkpoints, beside worktrees with shadow repositories.
+    Agents(workspace::agents::Args),
     /// `add`, `commit -a` and `stash`, on local disks and on disks whose flushes take time.
     Add(add::Args),
     /// Clone and fetch over several ways to a server.
@@ -104,6 +106,7 @@ fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Workspace(args) => workspace::run(&args),
         Command::Life(args) => workspace::life::run(&args),
+        Command::Agents(args) => workspace::agents::run(&args),
         Command::Write(args) => write::run(&args),
         Command::Add(args) => add::run(&args),
         Command::Clone(args) => clone::run(&args),

@@ -44,6 +44,7 @@ pub(crate) enum Kind {
     Day,
     Workspace,
     Life,
+    Agents,
     Article,
     Write,
     Add,
@@ -152,6 +153,9 @@ pub(crate) struct Sample {
     /// The number of calls of `open` and its variants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opens: Option<i64>,
+    /// The number of calls that found a lock taken or a branch moved, and were repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waits: Option<u64>,
     /// Bytes that a host of a fleet received, with the headers of packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) received: Option<u64>,

@@ -45,7 +45,7 @@ enum Disks {
     Cold,
 }
 
-pub(super) const SECTIONS: [Section; 12] = [
+pub(super) const SECTIONS: [Section; 13] = [
     Section {
         title: "Checkout, clone and switch on local disks",
         intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
@@ -100,6 +100,17 @@ pub(super) const SECTIONS: [Section; 12] = [
                 milliseconds.",
         unit: Unit::Milliseconds,
         kind: Kind::Life,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Agents at once",
+        intro: "Each agent makes a branch and a place to work, edits 30 files, saves its state five times, makes three \
+                commits, and lands them on a common branch. sapwood is a workspace with checkpoints, git is `git \
+                worktree add` with a shadow repository for the states. All agents work at once, and both ways end \
+                with the same files. The row \"all\" is the time until the last agent is done, the others are \
+                medians of single calls. Unit: milliseconds.",
+        unit: Unit::Milliseconds,
+        kind: Kind::Agents,
         disks: Disks::All,
     },
     Section {

@@ -5,7 +5,7 @@ use super::{
     section::{Section, Unit},
     text,
 };
-use crate::record::{Case, Kind, Sample};
+use crate::record::{Case, Figure, Kind, Sample};
 
 /// The tools that have no column in the usual table.
 const OTHERS: [(&str, &str); 9] = [
@@ -51,6 +51,10 @@ pub(super) fn tables(section: &Section, cases: &[&Case]) -> Vec<(&'static str, V
             ),
         ],
         Kind::Life => vec![("Other backends (medians):", others(section.unit, cases))],
+        Kind::Agents => vec![
+            ("Bytes on disk, in MB (medians):", bytes(cases, &|_| true, |sample| sample.disk)),
+            ("Calls that were repeated because of a lock or a branch that moved (medians):", waits(cases)),
+        ],
         Kind::Article => vec![
             ("Calls of `lstat` and its relatives:", calls(cases, |sample| sample.stats)),
             ("Calls of `open` and its relatives:", calls(cases, |sample| sample.opens)),
@@ -88,6 +92,16 @@ fn bytes(cases: &[&Case], is_shown: &dyn Fn(&str) -> bool, of: Number) -> Vec<Co
         })
     });
     std::iter::once(names(&cases)).chain(tools).collect()
+}
+
+fn waits(cases: &[&Case]) -> Vec<Column> {
+    let of = |sample: &Sample| sample.waits.and_then(|waits| i64::try_from(waits).ok());
+    let text = |figure: Option<&Figure>| Some(text::count(figure?.median_of(of)? as usize));
+    vec![
+        column("case", cases, |case| Some(text::case(Kind::Agents, &case.case))),
+        column("sapwood", cases, |case| text(case.tool("sapwood"))),
+        column("git", cases, |case| text(case.best_of_git())),
+    ]
 }
 
 /// Returns the columns of the article's table of times.

@@ -7,6 +7,7 @@
 //! work.
 
 mod acts;
+pub(crate) mod agents;
 pub(crate) mod article;
 mod contender;
 mod leftovers;
