@@ -58,7 +58,7 @@ macro_rules! calls {
 /// user's image, its copy and the table; mounts; memory and the end. Any other one ends the
 /// process. No arguments are checked: the capabilities bound these calls.
 const ALLOWED: &[&[libc::c_long]] = &[
-    calls![SYS_recvmsg SYS_sendmsg SYS_close SYS_fcntl SYS_ppoll],
+    calls![SYS_recvmsg SYS_sendmsg SYS_recvfrom SYS_shutdown SYS_close SYS_fcntl SYS_ppoll],
     calls![SYS_openat SYS_read SYS_pread64 SYS_write SYS_pwrite64 SYS_lseek SYS_getdents64 SYS_unlinkat],
     calls![SYS_fstat SYS_newfstatat SYS_statx SYS_fstatfs SYS_flock],
     calls![SYS_fsopen SYS_fsconfig SYS_fsmount SYS_move_mount SYS_open_tree SYS_mount_setattr],

@@ -4,7 +4,11 @@
 //! again from the tree in these bytes ([`format::erofs::canonical`]). The new bytes go to a file
 //! without a name, and only that file is mounted.
 
-use std::{io, os::fd::OwnedFd};
+use std::{
+    fs::File,
+    io,
+    os::{fd::OwnedFd, unix::fs::FileExt as _},
+};
 
 use format::erofs::canonical;
 use rustix::fs::{Mode, OFlags, fstat, openat};
@@ -50,17 +54,14 @@ pub(crate) fn copy(
         return Err(refused("it needs another block size or other devices".to_owned()));
     }
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = openat(dir, c".", flags, Mode::RUSR)?;
-    let mut offset = 0;
-    checked.emit(&mut |mut piece| {
-        while !piece.is_empty() {
-            let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&file, piece, offset))?;
-            offset += written as u64;
-            piece = &piece[written..];
-        }
+    let file = File::from(openat(dir, c".", flags, Mode::RUSR)?);
+    let mut bytes = 0;
+    checked.emit(&mut |piece| {
+        file.write_all_at(piece, bytes)?;
+        bytes += piece.len() as u64;
         Ok::<(), io::Error>(())
     })?;
-    Ok(Copy { file, bytes: offset })
+    Ok(Copy { file: file.into(), bytes })
 }
 
 /// Reads a file of at most `limit` bytes.
@@ -70,13 +71,7 @@ fn read(file: &OwnedFd, limit: u64) -> Result<Vec<u8>, Answer> {
         return Err(Code::Limit.into());
     }
     let mut data = vec![0; size as usize];
-    let mut done = 0;
-    while done < data.len() {
-        let read = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut data[done..], done as u64))?;
-        if read == 0 {
-            return Err(Answer { messages: vec!["it was cut".to_owned()], ..Answer::of(Code::Image) });
-        }
-        done += read;
-    }
+    let cut = |_| Answer { messages: vec!["it was cut".to_owned()], ..Answer::of(Code::Image) };
+    File::from(file.try_clone()?).read_exact_at(&mut data, 0).map_err(cut)?;
     Ok(data)
 }

@@ -60,13 +60,7 @@ impl Policy {
             b"--patience" => &mut self.patience,
             _ => return false,
         };
-        match number() {
-            Some(number) => {
-                *slot = number;
-                true
-            }
-            None => false,
-        }
+        number().map(|number| *slot = number).is_some()
     }
 
     /// Returns the options of the command line that say the same.

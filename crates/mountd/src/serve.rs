@@ -1,7 +1,6 @@
 //! Accepts connections, and starts a worker for each. This process reads no byte of a user.
 
 use std::{
-    collections::HashMap,
     io,
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -19,7 +18,7 @@ use rustix::{
 
 use crate::{
     policy::Policy,
-    wire::{self, Answer, Code},
+    wire::{self, Code},
     worker::log,
 };
 
@@ -68,12 +67,11 @@ pub fn serve(listener: impl AsFd, policy: &Policy) -> io::Result<()> {
 /// Starts a worker. Returns `None` if there are too many.
 fn start(connection: OwnedFd, workers: &[(u32, Child)], policy: &Policy) -> io::Result<Option<(u32, Child)>> {
     let uid = socket_peercred(&connection)?.uid.as_raw();
-    let mut count: HashMap<u32, u64> = HashMap::new();
-    workers.iter().for_each(|(uid, _)| *count.entry(*uid).or_default() += 1);
+    let own = workers.iter().filter(|(other, _)| *other == uid).count() as u64;
     let is_full = workers.len() as u64 >= policy.connections.saturating_mul(USERS);
-    if is_full || count.get(&uid).is_some_and(|count| *count >= policy.connections) {
+    if is_full || own >= policy.connections {
         rustix::io::ioctl_fionbio(&connection, true)?;
-        let _ = wire::send(&connection, &Answer::of(Code::Busy).encode(), &[]);
+        let _ = wire::refuse(&connection, Code::Busy);
         return Ok(None);
     }
     let mut command = Command::new("/proc/self/exe");

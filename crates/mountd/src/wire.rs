@@ -19,7 +19,7 @@ use std::{
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, Shutdown, recv, recvmsg, sendmsg, shutdown,
 };
 
 const VERSION: u32 = 1;
@@ -229,6 +229,13 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_
         sendmsg(socket.as_fd(), &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)
     })?;
     if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Refuses a connection. A close with unread requests would destroy the answer, so they are read.
+pub(crate) fn refuse(socket: impl AsFd, code: Code) -> io::Result<()> {
+    shutdown(socket.as_fd(), Shutdown::Read)?;
+    while let Ok((1.., _)) = recv(socket.as_fd(), &mut [0; REQUEST], RecvFlags::DONTWAIT) {}
+    send(socket, &Answer::of(code).encode(), &[])
 }
 
 /// A packet of the expected length, with its descriptors.

@@ -57,7 +57,7 @@ pub fn run(policy: &Policy) -> io::Result<()> {
     let peer = socket_peercred(&socket)?;
     let (uid, gid) = (peer.uid.as_raw(), peer.gid.as_raw());
     if uid == 0 {
-        return wire::send(&socket, &Answer::of(Code::Root).encode(), &[]);
+        return wire::refuse(&socket, Code::Root);
     }
     let pidfd = sys::peer_pidfd(&socket)?;
     let caller = Caller { uid, gid, groups: sys::peer_groups(&socket)? };
@@ -68,14 +68,14 @@ pub fn run(policy: &Policy) -> io::Result<()> {
     confine::become_caller(&caller, policy.memory())?;
     // As this user, so the kernel decides whether the user may see this process.
     let Ok(theirs) = namespace_of(peer.pid.as_raw_nonzero().get(), &pidfd) else {
-        return wire::send(&socket, &Answer::of(Code::Namespace).encode(), &[]);
+        return wire::refuse(&socket, Code::Namespace);
     };
     let mut worker = Worker { policy, caller, images, table, own, theirs, is_away: false };
     loop {
         let packet = match wire::receive::<REQUEST>(&socket) {
             Ok(Some(packet)) => packet,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return wire::send(&socket, &Answer::of(Code::Malformed).encode(), &[]);
+                return wire::refuse(&socket, Code::Malformed);
             }
             // The end, or a caller without a word for too long.
             Ok(None) | Err(_) => return Ok(()),

@@ -30,5 +30,5 @@ fn the_service_is_small() {
         text.lines().take_while(|line| *line != "#[cfg(test)]").count()
     };
     let all: usize = files.map(lines).sum();
-    assert!(all < 1500, "{all} lines without tests");
+    assert!(all <= 1500, "{all} lines without tests");
 }
