@@ -332,8 +332,7 @@ fn copies_of_objects_are_synced_before_the_record_is_whole() {
         assert!(files.iter().any(|path| path.extension().is_some_and(|end| end == "pack")));
         for path in files {
             let shown = format!("<{}>", path.canonicalize().expect("a path").display());
-            let is_synced = |line: &&str| line.contains("sync(") && line.contains(&shown);
-            let found = lines[..whole].iter().any(|line| is_synced(line));
+            let found = lines[..whole].iter().any(|line| line.contains("sync(") && line.contains(&shown));
             assert_eq!(found, way == "copy", "{way}: {shown} is synced: {found}");
         }
     }
