@@ -4,7 +4,7 @@
 //! copies), its own configuration, refs, reflogs and hooks. No file in it holds a path that Git
 //! follows, except the address of `origin`.
 //!
-//! Order: the refs and `shallow` are read; the objects are shared ([`objects`]); the refs are read
+//! Order: the refs and `shallow` are read; the objects are shared (`objects.rs`); the refs are read
 //! again, and those of the first reading are written. All objects of a ref that did not move were
 //! there meanwhile. The copy is examined for the others: a `gc` may have removed what they needed.
 //! If it lacks something, everything begins again. The caller removes what was made if it fails.
