@@ -8,6 +8,7 @@ use std::{
 };
 
 use bstr::BString;
+use repo::keys;
 
 use crate::{text, upstream::Installed};
 
@@ -342,7 +343,7 @@ fn orphan_advice(branch: Option<&BString>, path: &BString) -> BString {
         with,
         path,
         "\n",
-        disable("advice.worktreeAddOrphan")
+        disable(keys::advice::WORKTREE_ADD_ORPHAN.name())
     )
 }
 
@@ -438,7 +439,9 @@ impl Notice {
             Notice::CrashFile(file) => text!("'", bytes_of(file), CRASH_FILE),
             Notice::OrigHead(error) => format!("update_ref failed for ref 'ORIG_HEAD': {error}").into(),
             Notice::SparseIndexExpanded => EXPANDED.into(),
-            Notice::SparseIndexAdvice => disable("advice.sparseIndexExpanded").trim_start().into(),
+            Notice::SparseIndexAdvice => {
+                disable(keys::advice::SPARSE_INDEX_EXPANDED.name()).trim_start().into()
+            }
             Notice::Unmerged(path, object) => text!(path, ": unmerged (", object, ")"),
             Notice::MoreUnmerged => "...".into(),
             Notice::EmptyToken => "Empty last update token.".into(),

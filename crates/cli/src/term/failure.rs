@@ -5,7 +5,7 @@ use bstr::BString;
 use sapwood::transaction::Refused;
 
 use crate::term::{
-    args::{self, Stop},
+    args::stop::{self, Stop},
     console,
 };
 
@@ -243,7 +243,7 @@ impl Failure {
             }
             Failure::Misused(message) => {
                 console::eprint_line(message);
-                console::eprint_line(args::USAGE);
+                console::eprint_line(stop::USAGE);
             }
             Failure::Advised(failure, advice) => {
                 failure.print();

@@ -11,6 +11,7 @@
 
 mod one_shot;
 mod spec;
+pub(crate) mod stop;
 mod walk;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,17 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bstr::BString;
 
 pub(crate) use spec::{Native, Opt, Set, Spec, Takes, Value};
+pub(crate) use stop::{Stop, USAGE};
 pub(crate) use walk::Item;
 
 use crate::term::failure::Failure;
-
-/// Printed after a wrong global option, and by `--help`.
-pub(crate) const USAGE: &str = "\
-usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
-           [-P | --no-pager] [--no-replace-objects] [--no-optional-locks]
-           [--no-advice] [--bare] [--git-dir=<path>] [--work-tree=<path>]
-           [--config-env=<name>=<envvar>] [--verbose] [--profile[=<file>]]
-           <command> [<args>]";
 
 /// How a command's arguments are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,21 +153,6 @@ pub(crate) struct Given {
     pub(crate) on: bool,
     /// The option's value, if it takes one and the user gave one.
     pub(crate) value: Option<BString>,
-}
-
-/// Parsing ended early. The exit code is 129 either way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// `-h`: the usage, for standard output.
-    Help(String),
-    /// An invalid command line: the message without `error: `, and the usage if it is to be
-    /// printed.
-    Mistake {
-        /// The message.
-        message: BString,
-        /// Printed after the message on standard error.
-        usage: Option<String>,
-    },
 }
 
 impl<K: Copy> Table<K> {
