@@ -166,7 +166,7 @@ fn settings_url(address: &Address, variable: &dyn Fn(&str) -> Option<OsString>) 
 /// Returns the commit that a revision names.
 pub(super) fn commit_in(repo: &repo::Repository, name: &BStr) -> Result<ObjectId, Error> {
     if name.contains_str("://") {
-        return Err(BaseError::SecondRemote(without_credentials(name).into()).into());
+        return Err(BaseError::SecondRemote(without_credentials(name)).into());
     }
     let commit = repo.peel_to_commit(repo.rev_parse(name)?)?;
     Ok(commit.ok_or_else(|| BaseError::NotACommit(name.to_owned()))?)

@@ -1,6 +1,6 @@
 //! Bundles of a branch, for `git clone --bundle-uri`, made by the real Git.
 //!
-//! A new bundle continues where the newest one ends. When there are more than [`MOST`], the oldest
+//! A new bundle continues where the newest one ends. When there are more than `MOST`, the oldest
 //! become one. The list is written last: bundles that it does not name yet harm nobody.
 
 use std::{

@@ -164,7 +164,8 @@ pub fn plan(dir: &Path, environment: Environment, request: Request) -> Result<Pl
 
 /// As [`plan`], with these options and this flag that stops the clone.
 fn plan_with(open: OpenOptions, request: Request, interrupt: Arc<AtomicBool>) -> Result<Plan, PlanError> {
-    if !request.bases.is_empty() && !(request.bare || request.mirror || request.no_checkout) {
+    let has_worktree = !(request.bare || request.mirror || request.no_checkout);
+    if has_worktree && !request.bases.is_empty() {
         return Err(PlanError::Unsupported("worktrees of clones with a base"));
     }
     let config = StandaloneConfig::load(&open).map_err(Error::from)?;

@@ -2,9 +2,11 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{backend::Backend, record::Workspace};
-use format::ObjectId;
 use repo::Repository;
-use sapwood::checkpoint::fork::{self, Filled, Source};
+use sapwood::{
+    ObjectId,
+    checkpoint::fork::{self, Filled, Source},
+};
 use serde_json::json;
 
 use super::{JSON, QUIET, Request, VERSION, command_line, left_out, open, warn_of};

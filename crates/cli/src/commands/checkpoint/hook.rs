@@ -12,7 +12,6 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use repo::Repository;
 use serde_json::Value;
-use sys::{FileType, by_path};
 
 use crate::{
     session::{input::Input, invocation::Invocation},
@@ -50,11 +49,7 @@ impl Call {
 
     /// Opens the first repository that one of the directories is in.
     pub(super) fn repository(&self, run: &Invocation) -> Result<Option<Repository>, Failure> {
-        let is_directory = |path: &&PathBuf| {
-            let found = by_path::stat_followed(path);
-            matches!(found, Ok(Some(stat)) if stat.file_type == FileType::Directory)
-        };
-        for directory in self.directories.iter().filter(is_directory) {
+        for directory in self.directories.iter().filter(|path| path.is_dir()) {
             if let Some(repo) = run.look_for_repository_at(directory)? {
                 return Ok(Some(repo));
             }

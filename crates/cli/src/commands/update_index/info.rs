@@ -106,7 +106,6 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use HashKind;
 
     use super::*;
 

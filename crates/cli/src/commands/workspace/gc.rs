@@ -81,8 +81,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 fn unneeded(request: &Request) -> Result<budget::Request, Failure> {
     let idle = request.idle.as_ref().map(|time| time::parse(time.as_bstr())).transpose()?;
     let budget = request.budget.as_ref().map(|size| {
-        let bytes =
-            format::config::parse_size(size.as_bstr()).ok().and_then(|bytes| u64::try_from(bytes).ok());
+        let bytes = repo::parse_size(size.as_bstr()).ok().and_then(|bytes| u64::try_from(bytes).ok());
         bytes.ok_or_else(|| Failure::fatal(text!("'", size, "' is not a size such as 500M or 20G")))
     });
     let unneeded = budget::Request { landed: request.landed, idle, budget: budget.transpose()? };

@@ -46,7 +46,7 @@ pub(super) fn size(text: &BString) -> Result<u64, Failure> {
     if text == "none" {
         return Ok(0);
     }
-    let bytes = format::config::parse_size(text.as_bstr()).ok().and_then(|bytes| u64::try_from(bytes).ok());
+    let bytes = repo::parse_size(text.as_bstr()).ok().and_then(|bytes| u64::try_from(bytes).ok());
     let bytes = bytes.filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| Failure::fatal(text!("'", text, "' is not a size such as 500M or 20G, or 'none'")))
 }

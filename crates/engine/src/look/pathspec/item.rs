@@ -140,7 +140,7 @@ impl Item {
         if self.icase { left.eq_ignore_ascii_case(right) } else { left == right }
     }
 
-    /// See [`Pathspecs::reach`].
+    /// See [`super::Pathspecs::reach`].
     pub(super) fn reach(&self, dir: &BStr) -> Reach {
         let pattern = self.pattern.as_bstr();
         if self.matches(dir) {

@@ -238,6 +238,9 @@ fn the_link_to_the_repository_is_written_again() {
     let (upper, admin) = (state.join("upper"), root.path().join("worktrees/one"));
     fs::create_dir_all(&upper).expect("made");
     fs::write(upper.join(".git"), "").expect("torn");
+    let record = state.join("record");
+    let facts = "[workspace]\n\tdir = /top\n\tbackend = fuse\n";
+    fs::write(&record, facts).expect("written");
     let site = Site {
         upper: upper.clone(),
         work: state.join("work"),
@@ -257,4 +260,10 @@ fn the_link_to_the_repository_is_written_again() {
     fs::write(upper.join(".git"), "gitdir: ../elsewhere\n").expect("written");
     restore_link(&site).expect("nothing to do");
     assert_eq!(fs::read(upper.join(".git")).expect("read"), b"gitdir: ../elsewhere\n");
+    // The administrative directory of a sealed workspace's name is another worktree's.
+    let sealed = format!("{facts}\tsealed = {}\n\tbranch = refs/heads/one\n", "1".repeat(40));
+    fs::write(&record, sealed).expect("written");
+    fs::write(upper.join(".git"), "").expect("torn");
+    restore_link(&site).expect("nothing to link to");
+    assert_eq!(fs::read(upper.join(".git")).expect("read"), b"");
 }
