@@ -108,6 +108,7 @@ impl From<BaseError> for Failure {
             BaseError::Store(error) => error.into(),
             BaseError::Transfer(error) => error.into(),
             BaseError::NotSigned(cause) => {
+                let message = format!("{message}: see above");
                 Failure::fatal(message).after(Preface::Cause(Box::new(cause.into())))
             }
             BaseError::StillNeeded { .. } => Failure::error(message),

@@ -93,7 +93,7 @@ impl<'a> Access<'a> {
     pub fn commit(&self, name: &BStr) -> Result<ObjectId, Error> {
         match (whole_id(name), self.config) {
             (Some(commit), _) => Ok(commit),
-            (None, Config::Repository(repo)) => commit_in(repo, name),
+            (None, Config::Repository(repo)) => peeled(repo, name),
             (None, Config::Outside(_)) => Err(BaseError::NotAnId(name.to_owned()).into()),
         }
     }
@@ -164,7 +164,7 @@ fn settings_url(address: &Address, variable: &dyn Fn(&str) -> Option<OsString>) 
 }
 
 /// Returns the commit that a revision names.
-pub(super) fn commit_in(repo: &repo::Repository, name: &BStr) -> Result<ObjectId, Error> {
+pub(super) fn peeled(repo: &repo::Repository, name: &BStr) -> Result<ObjectId, Error> {
     if name.contains_str("://") {
         return Err(BaseError::SecondRemote(without_credentials(name)).into());
     }

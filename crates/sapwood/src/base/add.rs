@@ -15,7 +15,7 @@ use engine::{
 use format::ObjectId;
 use sys::by_path;
 
-use super::access::commit_in;
+use super::access::peeled;
 use crate::{
     BaseError, Context, Error, Events, PlanError, Repository, RunError, status,
     workspace::{build::build_base, maker, places},
@@ -118,7 +118,7 @@ impl Add {
             Some(_) => return Err(BaseError::PartOfCheckout.into()),
             None => {
                 let commits = if commits.is_empty() { vec!["HEAD".into()] } else { commits };
-                let ids = commits.iter().map(|name| commit_in(repo, name.as_bstr()));
+                let ids = commits.iter().map(|name| peeled(repo, name.as_bstr()));
                 let patterns = (!sparse.is_empty()).then(|| maker::patterns_of(repo, &sparse)).transpose()?;
                 Content::Commits { ids: ids.collect::<Result<_, _>>()?, kind, patterns }
             }
@@ -155,6 +155,9 @@ impl Add {
 
     fn add_from(&self, context: Context<'_>, dir: &Path, commit: ObjectId) -> Result<Base, Error> {
         let Context { repo, settings, events, interrupt, .. } = context;
+        // A file may have changed since the plan was made.
+        let checkout = repo::Repository::open(&repo.options_at(dir))?;
+        refuse_changes(&Repository::of(checkout, Arc::default())?, dir)?;
         let tree = repo.tree_of(commit)?;
         let wanted = Wanted::new(repo, tree, Kind::Directory, Owner::of_process(), None)?;
         let (reports, persist) = ((events, interrupt), Persist::Now);
@@ -176,14 +179,19 @@ fn checkout(repo: &repo::Repository, dir: &Path, commit: Option<&BString>) -> Re
     }
     // The commit of the checkout is looked up there.
     let id = match commit {
-        Some(commit) => commit_in(repo, commit.as_bstr())?,
-        None => commit_in(&checkout, b"HEAD".as_bstr())?,
+        Some(commit) => peeled(repo, commit.as_bstr())?,
+        None => peeled(&checkout, b"HEAD".as_bstr())?,
     };
-    let checkout = Repository::of(checkout, Arc::default())?;
-    let status = status::plan(&checkout, status::Request::default()).map_err(Error::from)?;
+    refuse_changes(&Repository::of(checkout, Arc::default())?, &dir)?;
+    Ok(Content::Checkout { dir, id })
+}
+
+/// Returns an error if a file of the checkout is changed or untracked.
+fn refuse_changes(checkout: &Repository, dir: &Path) -> Result<(), Error> {
+    let status = status::plan(checkout, status::Request::default()).map_err(Error::from)?;
     let found = status.status();
     if !found.changes.is_empty() || !found.untracked.is_empty() {
-        return Err(BaseError::NotClean(dir).into());
+        return Err(BaseError::NotClean(dir.to_owned()).into());
     }
-    Ok(Content::Checkout { dir, id })
+    Ok(())
 }

@@ -41,7 +41,7 @@ pub enum Sharing {
 }
 
 /// A transfer and its parts.
-pub struct Bring<'a> {
+pub(crate) struct Bring<'a> {
     /// The repository, the base directory and the remote.
     pub site: Site<'a>,
     /// The contents of a shared directory.
@@ -56,7 +56,7 @@ pub struct Bring<'a> {
 
 impl Bring<'_> {
     /// Brings the base of `commit` and adds it.
-    pub fn base(mut self, commit: ObjectId, kind: Kind) -> Result<(Base, Report), Error> {
+    pub(crate) fn base(mut self, commit: ObjectId, kind: Kind) -> Result<(Base, Report), Error> {
         let Context { repo, settings, events, interrupt, .. } = self.site.context;
         let (is_copy, alone) = (self.sharing == Sharing::Copy, self.site.bases.alone());
         let bases = if is_copy { &alone } else { self.site.bases };

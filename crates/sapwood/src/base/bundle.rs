@@ -23,7 +23,10 @@ use format::{
 use repo::{Repository, keys};
 use sys::by_path;
 
-use super::{Site, site::cannot};
+use super::{
+    Site,
+    site::{cannot, own_name},
+};
 use crate::{BaseError, Error, text};
 
 /// The most bundles of a list.
@@ -96,7 +99,7 @@ impl<'a> BundleRepository<'a> {
         let above = site.context.repo.real_common_dir().join("sapwood");
         let shared = site.context.settings.locks.shared;
         shared.create_dir_all(&above).map_err(cannot("create", &above))?;
-        let dir = above.join(format!("bundle.{}", std::process::id()));
+        let dir = above.join(own_name("bundle"));
         let _ = by_path::remove_dir_all(&dir);
         shared.create_dir(&dir).map_err(cannot("create", &dir))?;
         let maker = BundleRepository { site, branch, dir };

@@ -4,7 +4,7 @@
 //! - [`push`], [`pull`], [`verify`], [`list`], [`lease`], [`prune`]: a base and a remote;
 //! - [`mirror`]: the bases of branches that move;
 //! - [`add`], [`kept`]: the bases of a base directory on this machine;
-//! - [`bring`], [`bundle`], [`signature`], [`Access`], [`Site`]: the steps that they share.
+//! - [`Access`], [`Site`]: the settings and the place of a transfer.
 //!
 //! A plan of [`list`], [`lease`] and [`prune`] needs no repository: [`Access`] says which settings
 //! hold. Planning contacts no remote.
@@ -25,8 +25,8 @@
 
 mod access;
 pub mod add;
-pub mod bring;
-pub mod bundle;
+pub(crate) mod bring;
+mod bundle;
 pub mod kept;
 pub mod lease;
 pub mod list;
@@ -34,7 +34,7 @@ pub mod mirror;
 pub mod prune;
 pub mod pull;
 pub mod push;
-pub mod signature;
+mod signature;
 mod site;
 pub mod time;
 pub mod verify;

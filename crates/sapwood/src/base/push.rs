@@ -15,7 +15,7 @@ use engine::{
 use format::{ObjectId, base_files::frame};
 use repo::{Head, keys};
 
-use super::{Access, Site, access::commit_in, bundle, signature, site::Shown};
+use super::{Access, Site, access::peeled, bundle, signature, site::Shown};
 use crate::{
     BaseError, Context, Error, Events, Notice, PlanError, Repository, RunError, text,
     workspace::{build::build_base, places},
@@ -119,11 +119,12 @@ impl Push {
     pub fn prepare(access: &Access<'_>, context: Context<'_>, request: Request) -> Result<Push, Error> {
         let address = access.address(request.remote.as_ref())?;
         let name = request.commit.unwrap_or_else(|| "HEAD".into());
-        let commit = commit_in(context.repo, name.as_bstr())?;
+        let commit = peeled(context.repo, name.as_bstr())?;
         let branch = match request.branch {
             Some(branch) => Some(branch),
             None => branch_of(context.repo, name.as_bstr(), &commit)?,
         };
+        level(context.repo, request.options.level)?;
         Ok(Push { address, commit, branch, options: request.options })
     }
 

@@ -23,7 +23,7 @@ pub(super) fn sign(context: Context<'_>, manifest: &[u8]) -> Result<Vec<u8>, Err
 }
 
 /// The signers that a pull accepts.
-pub struct Signers<'a> {
+pub(super) struct Signers<'a> {
     repo: &'a Repository,
     events: &'a dyn Events,
     file: UserPath,
@@ -31,14 +31,14 @@ pub struct Signers<'a> {
 
 impl<'a> Signers<'a> {
     /// Those of `sapwood.baseSigners`. `None`: no signature is needed.
-    pub fn configured(context: Context<'a>) -> Result<Option<Signers<'a>>, Error> {
+    pub(super) fn configured(context: Context<'a>) -> Result<Option<Signers<'a>>, Error> {
         let Context { repo, events, .. } = context;
         let file = repo.config_path(&keys::sapwood::BASE_SIGNERS)?;
         Ok(file.map(|file| Signers { repo, events, file }))
     }
 
     /// Checks the signature of a manifest. The error is the reason for which it does not hold.
-    pub fn check(&self, manifest: &[u8], signature: Option<&[u8]>) -> Result<(), String> {
+    pub(super) fn check(&self, manifest: &[u8], signature: Option<&[u8]>) -> Result<(), String> {
         let Some(signature) = signature else {
             return Err("it has no signature, and sapwood.baseSigners names who must sign".to_owned());
         };

@@ -1,6 +1,10 @@
 //! A repository, its base directory and a remote: the place of a transfer.
 
-use std::{io, path::Path, sync::atomic::Ordering};
+use std::{
+    io,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use base_store::{CONNECTIONS, Remote};
 use bstr::{BStr, BString};
@@ -10,7 +14,7 @@ use engine::{
 };
 use format::ObjectId;
 
-use super::access::{commit_in, whole_id};
+use super::access::{peeled, whole_id};
 use crate::{BaseError, Context, Error, Events, events::Transfer};
 
 /// The place of a transfer.
@@ -85,7 +89,7 @@ impl Wanted {
         let named = match name {
             Some(name) => Some(match whole_id(name) {
                 Some(commit) => commit,
-                None => commit_in(repo, name)?,
+                None => peeled(repo, name)?,
             }),
             None => None,
         };
@@ -116,6 +120,12 @@ impl std::fmt::Display for Wanted {
             Wanted::Newest { branch, .. } => write!(formatter, "the newest base of '{branch}'"),
         }
     }
+}
+
+/// Returns a name for a directory that no other operation of this or another process uses.
+pub(super) fn own_name(kind: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{kind}.{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns the conversion of an error about a path.

@@ -22,7 +22,7 @@ use sys::by_path;
 use super::{
     Access, Site,
     signature::Signers,
-    site::{Shown, Wanted, cannot},
+    site::{Shown, Wanted, cannot, own_name},
 };
 use crate::{BaseError, Context, Error, Events, PlanError, Repository, RunError, workspace::places};
 
@@ -134,7 +134,7 @@ struct Room {
 impl Room {
     fn new(repo: &repo::Repository) -> Result<Room, Error> {
         let above = repo.real_common_dir().join("sapwood");
-        let dir = above.join(format!("verify.{}", std::process::id()));
+        let dir = above.join(own_name("verify"));
         let _ = by_path::remove_dir_all(&dir);
         let made = by_path::create_dir_all(&above).and_then(|()| by_path::create_dir(&dir));
         made.map_err(cannot("create", &dir))?;

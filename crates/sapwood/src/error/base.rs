@@ -48,7 +48,7 @@ pub enum BaseError {
     #[error(transparent)]
     Transfer(engine::base_transfer::Error),
     /// The manifest cannot be signed.
-    #[error("the signature of the manifest could not be made: see above")]
+    #[error("the signature of the manifest could not be made")]
     NotSigned(#[source] Error),
     /// Bundles belong to a branch. The base was pushed.
     #[error("the base was pushed, but bundles belong to a branch: name it with --branch")]

@@ -53,7 +53,8 @@ pub struct Plan<'r> {
 
 /// Finds the remotes. Changes nothing, and contacts nobody.
 pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanError> {
-    let Request { remotes, each } = request;
+    let Request { remotes, mut each } = request;
+    each.connect.interrupt.get_or_insert_with(|| repository.interrupt());
     if each.filter.is_some() {
         return Err(Error::failed(FILTERS_ONE).into());
     }
@@ -63,7 +64,10 @@ pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanE
     let repo = &repository.inner;
     let remotes = if remotes.is_empty() { all_remotes(repo)? } else { members(repo, &remotes)? };
     for remote in &remotes {
-        super::plan(repository, of(&each, remote))?;
+        // A refusal concerns that remote alone, and running reports it.
+        if let Err(unsupported @ PlanError::Unsupported(_)) = super::plan(repository, of(&each, remote)) {
+            return Err(unsupported);
+        }
     }
     Ok(Plan { repository, remotes, each })
 }
@@ -92,9 +96,8 @@ impl Plan<'_> {
                 Ok(plan) => super::Plan { has_bundles: true, ..plan }.run(events),
                 Err(error) => Err(Error::from(error).into()),
             };
-            if matches!(fetched, Err(RunError(Error::Interrupted))) {
-                return Err(Error::Interrupted.into());
-            }
+            // An interrupted transfer fails with the error of its connection.
+            context.check_interrupt()?;
             report.remotes.push((remote, fetched));
         }
         if each.maintenance.unwrap_or(true) && !each.dry_run {

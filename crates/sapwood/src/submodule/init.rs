@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::Pathspecs;
 use format::config::Edit;
 use repo::keys;
@@ -67,7 +67,9 @@ impl Plan<'_> {
     pub fn run(self, events: &impl Events) -> Result<Report, RunError> {
         let Plan { repository, changes, notices } = self;
         notices.into_iter().for_each(|notice| events.notice(notice));
-        changes.write(repository.context(events))?;
+        let again = repository.again()?;
+        let changes = changes.without_present(&again.inner);
+        changes.write(again.context(events))?;
         Ok(Report { registered: changes.registered })
     }
 }
@@ -88,6 +90,18 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Drops the settings that got a value after planning: they stay as they are.
+    fn without_present(mut self, repo: &repo::Repository) -> Changes {
+        let has = |key: &BStr| repo.config_str(key.to_str_lossy().as_ref()).is_some();
+        self.registered.retain(|one| !has(keys::submodule::ONE_URL.with(one.name.as_bstr()).as_bstr()));
+        // Registering turns a submodule on, also one that is turned off.
+        self.edits.retain(|edit| match edit {
+            Edit::Set { key, .. } => key.ends_with(b".active") || !has(key.as_bstr()),
+            _ => true,
+        });
+        self
+    }
+
     /// Writes them, all or none.
     pub fn write(&self, context: Context<'_>) -> Result<(), Error> {
         if self.edits.is_empty() {
@@ -109,12 +123,15 @@ pub fn changes(
 ) -> (Changes, Result<(), Error>) {
     let mut changes = Changes::default();
     let active = !named && superproject.repo.config_value(&keys::submodule::ACTIVE).is_some();
-    let done = links.iter().try_for_each(|link| {
-        if active && !superproject.submodules.is_active(link.path.as_bstr())? {
-            return Ok(());
-        }
-        changes.add(superproject, link, heard)
-    });
+    let is_chosen = |link: &Link| match superproject.submodules.is_active(link.path.as_bstr()) {
+        Ok(is_active) => (!active || is_active).then_some(Ok(link.clone())),
+        Err(error) => Some(Err(error.into())),
+    };
+    // Git registers none if it cannot say which ones are active.
+    let done = match links.iter().filter_map(is_chosen).collect::<Result<Vec<_>, Error>>() {
+        Ok(links) => links.iter().try_for_each(|link| changes.add(superproject, link, heard)),
+        Err(error) => Err(error),
+    };
     (changes, done)
 }
 

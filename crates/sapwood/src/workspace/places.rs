@@ -10,10 +10,10 @@ use repo::{
 
 use crate::Error;
 
-/// Returns the base directory: the given one, else `sapwood.baseDir`, else one in the repository.
+/// Returns the base directory: the given one, relative to the current directory, else `sapwood.baseDir`, else one in the repository.
 pub fn bases(repo: &Repository, given: Option<&Path>) -> Result<Bases, Error> {
     let dir = match given {
-        Some(given) => given.to_owned(),
+        Some(given) => repo.cwd().join(given),
         None => match configured_dir(repo, keys::sapwood::BASE_DIR)? {
             Some(dir) => dir,
             None => return default_bases(repo),

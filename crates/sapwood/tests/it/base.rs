@@ -191,8 +191,8 @@ fn refusals_have_types() {
     let none = pull::plan(&host, none).expect("a plan").run(&Silent).expect_err("there is no such branch");
     assert!(none.to_string().ends_with("remote has no base of branch 'none'"), "{none}");
     let options = push::Options { level: Some(20), ..push::Options::default() };
-    let plan = push::plan(&origin, push::Request { options, ..request() }).expect("a plan");
-    assert!(plan.run(&Silent).expect_err("no such level").to_string().starts_with("bad level"));
+    let level = refused(push::Request { options, ..request() });
+    assert!(matches!(level, BaseError::Level(_)), "{level}");
 }
 
 /// A flaw of the base is the result of a verification, and it is kept nowhere.
@@ -296,6 +296,13 @@ fn a_base_directory_is_filled_and_emptied() {
     checkout.git(&["checkout", "-q", "dir/3"]);
     let part = add::Request { sparse: vec!["dir".into()], ..from() };
     assert!(added(part).expect_err("a part of it").to_string().contains("one whole base"));
+    // A file that changes after planning ends the plan, and no base is added.
+    let plan = add::plan(&origin, from()).expect("a plan");
+    checkout.write("dir/3", "changed\n");
+    let late = Error::from(plan.run(&Silent).expect_err("it is no longer clean"));
+    assert!(matches!(&late, Error::Bases(error) if matches!(**error, BaseError::NotClean(_))), "{late}");
+    assert_eq!(names(), [""; 0]);
+    checkout.git(&["checkout", "-q", "dir/3"]);
     let linked = added(from()).expect("a base").remove(0);
     let real = |path: &Path| path.canonicalize().expect("it exists");
     assert!(linked.is_elsewhere() && real(&linked.files()) == real(&checkout.path));

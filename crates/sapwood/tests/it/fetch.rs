@@ -1,5 +1,7 @@
 //! Fetch as an operation, compared with Git.
 
+use std::sync::atomic::Ordering;
+
 use sapwood::{
     Error, PlanError, Silent,
     fetch::{self, FetchHeadPolicy, Limits, Request, Tags, several},
@@ -222,6 +224,22 @@ fn fetches_from_several_remotes() {
         report.remotes.iter().map(|(name, done)| (name.to_string(), done.is_ok())).collect();
     assert_eq!(done, [("other".to_owned(), false), ("origin".to_owned(), true)]);
     scene.repo("ours").git(&["rev-parse", "--verify", "origin/late"]);
+    // A remote that is refused while planning does not affect the others either.
+    let ours = scene.repo("ours");
+    ours.git(&["config", "remote.other.url", "https://user:secret@127.0.0.1:9/none"]);
+    ours.git(&["config", "transfer.credentialsInUrl", "die"]);
+    scene.repo("source").git(&["branch", "later"]);
+    let repository = open(&ours);
+    let request = several::Request { remotes: list(&["other", "both"]), each: Request::default() };
+    let report = several::plan(&repository, request).expect("a plan").run(&Silent).expect("a fetch");
+    assert_eq!(report.remotes.iter().map(|(_, done)| done.is_ok()).collect::<Vec<_>>(), [false, true]);
+    ours.git(&["rev-parse", "--verify", "origin/later"]);
+    // An interrupt ends the whole fetch, and is not the failure of one remote.
+    let request = several::Request { remotes: list(&["origin"]), each: Request::default() };
+    let plan = several::plan(&repository, request).expect("a plan");
+    repository.interrupt().store(true, Ordering::Relaxed);
+    assert!(matches!(plan.run(&Silent).map_err(Error::from), Err(Error::Interrupted)));
+    repository.interrupt().store(false, Ordering::Relaxed);
     let unknown = fetched(&["none"]).err().expect("it is refused").to_string();
     assert_eq!(unknown, "no such remote or remote group: none");
     let atomic =

@@ -62,6 +62,22 @@ fn registers_what_git_registers() {
     }
 }
 
+/// A setting that another process makes after planning stays.
+#[test]
+fn a_late_setting_stays() {
+    let sandbox = Sandbox::new();
+    let [_, ours] = superprojects(&sandbox);
+    let repository = open(&ours);
+    let plan = init::plan(&repository, init::Request { pathspecs: pathspecs(&[]) }).expect("a plan");
+    ours.git(&["config", "submodule.one.url", "mine"]);
+    ours.git(&["config", "submodule.one.update", "none"]);
+    let registered = plan.run(&Silent).expect("they are registered").registered;
+    let names: Vec<String> = registered.iter().map(|one| one.name.to_string()).collect();
+    assert_eq!(names, ["dir/two", "three"]);
+    assert_eq!(ours.git(&["config", "submodule.one.url"]).stdout, "mine\n");
+    assert_eq!(ours.git(&["config", "submodule.one.update"]).stdout, "none\n");
+}
+
 #[test]
 fn refusals_change_nothing() {
     let sandbox = Sandbox::new();
