@@ -3,7 +3,12 @@
 //! The kernel refuses every call here to a process with more than one thread, so the calls must
 //! come before the first thread starts.
 
-use std::{fmt, fs, io, os::fd::OwnedFd, path::PathBuf};
+use std::{
+    fmt, fs, io,
+    os::{fd::OwnedFd, unix::process::CommandExt as _},
+    path::PathBuf,
+    process::Command,
+};
 
 use rustix::{
     io::Errno,
@@ -28,6 +33,29 @@ pub fn enter_new() -> io::Result<()> {
     // set.
     call(Phase::Other, || unsafe { unshare_unsafe(parts) })?;
     map_users(&users, uid, gid, &groups)
+}
+
+/// Returns the kernel's error if it refuses a new user namespace and a new mount namespace to this
+/// process: a container's filter of system calls, a limit, or a security module. A child process
+/// tries it, so this process stays as it is.
+pub fn probe() -> io::Result<()> {
+    /// Reports success: the child must not start a program.
+    const ENTERED: Errno = Errno::XDEV;
+    let enter = || {
+        let parts = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
+        // SAFETY: only `CLONE_FILES` could break the use of descriptors by other threads, and it is
+        // not set.
+        unsafe { unshare_unsafe(parts) }?;
+        Err(ENTERED.into())
+    };
+    let mut child = Command::new("/");
+    // SAFETY: `enter` allocates nothing, takes no lock and touches no memory of this process.
+    unsafe { child.pre_exec(enter) };
+    match call(Phase::Other, || child.spawn()) {
+        Err(error) if error.raw_os_error() == Some(ENTERED.raw_os_error()) => Ok(()),
+        Err(error) => Err(error),
+        Ok(mut child) => child.wait().map(drop),
+    }
 }
 
 /// Moves this process into a new mount namespace. Needs the right to mount.

@@ -7,6 +7,7 @@
 //! - [`weather`]: a directory on a slow, failing or data-losing disk, for real programs.
 //! - [`CaseInsensitive`]: a file system that ignores case.
 //! - [`RecordedDisk`]: a disk in each state that a power cut can leave.
+//! - [`container`]: commands that may make only the system calls of a container.
 //! - [`crash`]: kills a program before the n-th change that it makes on disk.
 //! - [`disk`]: mounted file systems of other kinds, and a user without privileges.
 //! - [`ErofsImage`]: a mounted read-only image.
@@ -21,6 +22,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
+pub mod container;
 pub mod crash;
 mod data;
 pub mod disk;

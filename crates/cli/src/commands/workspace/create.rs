@@ -31,7 +31,7 @@ use sys::by_path;
 use super::{
     build,
     context::{self, Context},
-    exec,
+    doctor, exec,
     list::describe,
     maker::{Maker, WorkspaceOptions},
     mounts, quota,
@@ -322,6 +322,26 @@ fn report(context: &Context<'_>, request: &Request, workspace: &Workspace) -> Re
         context::print_document(describe(context, workspace)?);
     } else if !request.quiet {
         tell(workspace);
+        if workspace.record.backend == Backend::Copy && request.backend.is_none() {
+            tell_copy(context, request, workspace)?;
+        }
     }
+    Ok(())
+}
+
+/// Says why all files of a workspace were copied, and where the remedies are: for the first copy of
+/// a repository.
+fn tell_copy(context: &Context<'_>, request: &Request, workspace: &Workspace) -> Result<(), Failure> {
+    let is_earlier =
+        |other: &Workspace| other.record.backend == Backend::Copy && other.name != workspace.name;
+    if context.all()?.iter().any(is_earlier) {
+        return Ok(());
+    }
+    let refused = doctor::probe(context, request)?.into_iter().find_map(|(_, works)| works.err());
+    let reason = refused.map(|reason| format!(": {reason}")).unwrap_or_default();
+    console::hint(format!(
+        "Every file was copied, because no faster way works here{reason}. \
+         'sapwood workspace doctor' lists the other ways, and what each of them needs."
+    ));
     Ok(())
 }

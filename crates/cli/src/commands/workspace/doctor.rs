@@ -2,7 +2,7 @@
 
 use bstr::BString;
 use engine::workspace::{
-    backend::{self, Place, Visibility},
+    backend::{self, Backend, Place, Visibility},
     record,
 };
 use repo::keys;
@@ -18,6 +18,28 @@ use crate::{
     term::{console, failure::Failure},
 };
 
+/// Returns each backend, the best first. The result of one that does not work here is the reason.
+pub(super) fn probe(
+    context: &Context<'_>,
+    request: &Request,
+) -> Result<Vec<(Backend, Result<(), String>)>, Failure> {
+    let bases = context.bases(request.base_dir.as_ref())?;
+    let upper = match &request.upper_dir {
+        Some(dir) => context.run.path(dir)?,
+        None => places::configured_dir(&context.repo, keys::sapwood::UPPER_DIR)?
+            .unwrap_or_else(|| record::directory(&context.common)),
+    };
+    let top = match &request.dir {
+        Some(dir) => context.run.path(dir)?,
+        None => context.repo.work_tree().unwrap_or(&context.common).with_extension("workspaces"),
+    };
+    let programs = places::programs(&context.repo);
+    let service = places::mount_service(&context.repo)?;
+    let place =
+        Place { upper: &upper, bases: bases.dir(), top: &top, programs: &programs, service: &service };
+    Ok(backend::probe(Visibility::Joined, &place))
+}
+
 /// Runs the command. Returns its exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
@@ -25,24 +47,10 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal(format!("doctor takes no arguments, and so not '{extra}'")));
     }
     let context = Context::open(run)?;
-    let bases = context.bases(request.base_dir.as_ref())?;
-    let upper = match &request.upper_dir {
-        Some(dir) => run.path(dir)?,
-        None => places::configured_dir(&context.repo, keys::sapwood::UPPER_DIR)?
-            .unwrap_or_else(|| record::directory(&context.common)),
-    };
-    let top = match &request.dir {
-        Some(dir) => run.path(dir)?,
-        None => context.repo.work_tree().unwrap_or(&context.common).with_extension("workspaces"),
-    };
-    let programs = places::programs(&context.repo);
-    let service = places::mount_service(&context.repo)?;
-    let place =
-        Place { upper: &upper, bases: bases.dir(), top: &top, programs: &programs, service: &service };
-    let found = backend::probe(Visibility::Joined, &place);
+    let found = probe(&context, &request)?;
     let chosen = found.iter().find(|(_, verdict)| verdict.is_ok()).map(|(backend, _)| *backend);
     if request.json {
-        let line = |(backend, verdict): &(backend::Backend, Result<(), String>)| {
+        let line = |(backend, verdict): &(Backend, Result<(), String>)| {
             json!({
                 "backend": backend.name(),
                 "works": verdict.is_ok(),

@@ -20,6 +20,7 @@ mod maintained;
 mod many;
 mod monitor;
 mod mounted;
+mod no_door;
 mod ordinary;
 mod power;
 mod quota;

@@ -187,7 +187,10 @@ fn may_make_namespaces() -> Result<(), String> {
                 .to_owned(),
         );
     }
-    Ok(())
+    sys::namespace::probe().map_err(|error| {
+        let reason = sys::reason(&error);
+        format!("the kernel refuses user namespaces to this process ({reason}), as in most containers")
+    })
 }
 
 /// Returns true if AppArmor applies the profile of the package to this process.
