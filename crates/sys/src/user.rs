@@ -1,11 +1,14 @@
 //! The user who runs the process, and the host, as Git reads them from the user database.
 //!
-//! Every lookup is best effort: an unknown name is `None`.
+//! Every lookup is best effort: an unknown name is `None`. musl reads only `/etc/passwd` and the
+//! socket of `nscd`. A program with musl then asks the system's program `getent`, which also finds
+//! the users of LDAP, sssd and systemd.
 
 use std::{
     ffi::{CStr, CString, OsStr},
     os::unix::ffi::OsStrExt,
     path::PathBuf,
+    process::{Command, Stdio},
 };
 
 /// Returns the major and minor version of the kernel; zeros if it has an unusual form.
@@ -61,19 +64,40 @@ const OVERFLOW_ID: u32 = 65534;
 /// Returns the entry of the real user. Commits and reflogs contain its name.
 pub fn current() -> Option<User> {
     let uid = rustix::process::getuid().as_raw();
-    lookup(|passwd, buffer, result| {
+    let found = lookup(|passwd, buffer, result| {
         // SAFETY: `lookup` passes pointers that are valid for writes, and the length of the buffer.
         unsafe { libc::getpwuid_r(uid, passwd, buffer.as_mut_ptr().cast(), buffer.len(), result) }
-    })
+    });
+    found.or_else(|| ask_system(uid.to_string().as_bytes()))
 }
 
 /// Returns the entry of a login name.
 pub fn by_name(name: &[u8]) -> Option<User> {
-    let name = CString::new(name).ok()?;
-    lookup(|passwd, buffer, result| {
-        // SAFETY: as in `current`; `name` outlives the call and ends in NUL.
-        unsafe { libc::getpwnam_r(name.as_ptr(), passwd, buffer.as_mut_ptr().cast(), buffer.len(), result) }
-    })
+    let string = CString::new(name).ok()?;
+    let found = lookup(|passwd, buffer, result| {
+        // SAFETY: as in `current`; `string` outlives the call and ends in NUL.
+        unsafe { libc::getpwnam_r(string.as_ptr(), passwd, buffer.as_mut_ptr().cast(), buffer.len(), result) }
+    });
+    // `getent` takes a number for a user id.
+    let is_number = name.iter().all(u8::is_ascii_digit);
+    found.or_else(|| if is_number { None } else { ask_system(name) })
+}
+
+/// Asks `getent` for the entry of a login name or user id, if the C library is musl.
+fn ask_system(key: &[u8]) -> Option<User> {
+    if cfg!(target_env = "musl") { getent(key) } else { None }
+}
+
+fn getent(key: &[u8]) -> Option<User> {
+    let mut command = Command::new("getent");
+    command.args(["passwd", "--"]).arg(OsStr::from_bytes(key)).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let mut fields = output.stdout.trim_ascii_end().split(|&byte| byte == b':').map(<[u8]>::to_vec);
+    let name = fields.next()?;
+    // Password, user id and group id.
+    let gecos = fields.nth(3)?;
+    let home = OsStr::from_bytes(&fields.next()?).into();
+    Some(User { name, gecos, home })
 }
 
 /// Returns the host's name as set in the kernel.
@@ -129,6 +153,14 @@ mod tests {
         assert_eq!(by_name(b"root").map(|user| user.name), Some(b"root".to_vec()));
         assert_eq!(by_name(b"no-such-user-here"), None);
         assert_eq!(by_name(b"nul\0inside"), None);
+    }
+
+    #[test]
+    fn the_system_finds_the_entry_that_the_library_finds() {
+        assert_eq!(getent(b"root"), by_name(b"root"));
+        assert_eq!(getent(rustix::process::getuid().as_raw().to_string().as_bytes()), current());
+        assert_eq!(getent(b"no-such-user-here"), None);
+        assert_eq!(getent(b"--help"), None);
     }
 
     #[test]

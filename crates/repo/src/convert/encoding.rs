@@ -1,7 +1,7 @@
 //! `working-tree-encoding`: files in the worktree in an encoding other than UTF-8.
 //!
-//! The C library converts, as it does for Git. Content that cannot be converted is left unchanged,
-//! and Git's message is queued.
+//! `sys::iconv` converts, as the C library does for Git. Content that cannot be converted is left
+//! unchanged, and Git's message is queued.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use sys::iconv;
@@ -24,16 +24,11 @@ pub(super) fn to_worktree(
     if bytes.is_empty() {
         return false;
     }
-    // The BOM variants are written as the plain encoding after a byte order mark. musl never writes
-    // a mark, so it is written here for UTF-16 and UTF-32 as well.
-    let is = |encoding: &str| same_utf(name, encoding);
-    let unmarked = cfg!(target_env = "musl");
-    let (to, mark): (&BStr, &[u8]) = if is("UTF-16LE-BOM") {
+    // The BOM variants are written as the plain encoding after a byte order mark.
+    let (to, mark): (&BStr, &[u8]) = if same_utf(name, "UTF-16LE-BOM") {
         ("UTF-16LE".into(), UTF16_LE)
-    } else if is("UTF-16BE-BOM") || unmarked && is("UTF-16") {
+    } else if same_utf(name, "UTF-16BE-BOM") {
         ("UTF-16BE".into(), UTF16_BE)
-    } else if unmarked && is("UTF-32") {
-        ("UTF-32BE".into(), UTF32_BE)
     } else {
         (name, b"")
     };

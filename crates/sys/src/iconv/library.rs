@@ -1,23 +1,14 @@
-//! Converts character encodings with the C library's `iconv`. Git uses the same tables, so a
-//! re-encoded file has the same bytes.
+//! The C library's `iconv`.
 
 use std::ffi::CString;
 
-/// The reason why a conversion failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// The C library does not support one of the encodings.
-    Unknown,
-    /// The input is invalid in its encoding, or not representable in the target encoding.
-    Unfit,
-}
+use super::Error;
 
-/// Converts `input` from one encoding to another and appends the result to `out`. On failure `out`
-/// is unchanged.
+/// Converts `input` and appends the result to `out`. On failure `out` is unchanged.
 ///
 /// Each call opens its own descriptor: glibc's UTF-16 remembers the byte order of the previous text
 /// even after a reset.
-pub fn convert(to: &[u8], from: &[u8], input: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn convert(to: &[u8], from: &[u8], input: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     let conversion = Descriptor::open(to, from).ok_or(Error::Unknown)?;
     let before = out.len();
     let mut rest = input.as_ptr().cast_mut().cast::<libc::c_char>();
@@ -63,39 +54,5 @@ impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: the descriptor is open, and nothing uses it after this.
         unsafe { libc::iconv_close(self.0) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn writes_byte_order_marks_and_refuses_bad_input() {
-        let mut out = b"kept".to_vec();
-        assert_eq!(convert(b"UTF-16", b"UTF-8", "h\u{e9}".as_bytes(), &mut out), Ok(()));
-        assert_eq!(out, b"kept\xff\xfeh\0\xe9\0");
-        let before = out.clone();
-        assert_eq!(convert(b"UTF-16", b"UTF-8", b"\xff", &mut out), Err(Error::Unfit));
-        assert_eq!(convert(b"no-such-encoding", b"UTF-8", b"x", &mut out), Err(Error::Unknown));
-        assert_eq!(convert(b"nul\0", b"UTF-8", b"x", &mut out), Err(Error::Unknown));
-        assert_eq!(out, before);
-    }
-
-    #[test]
-    fn byte_order_does_not_carry_over() {
-        let mut out = Vec::new();
-        for text in [&b"\xfe\xff\0a"[..], b"b\0"] {
-            assert_eq!(convert(b"UTF-8", b"UTF-16", text, &mut out), Ok(()));
-        }
-        assert_eq!(out, b"ab");
-    }
-
-    #[test]
-    fn grows_the_buffer_for_long_input() {
-        let input = "\u{fc}".repeat(100_000);
-        let mut out = Vec::new();
-        assert_eq!(convert(b"UTF-32LE", b"UTF-8", input.as_bytes(), &mut out), Ok(()));
-        assert_eq!(out.len(), 400_000);
     }
 }
