@@ -74,7 +74,9 @@ impl Programs {
 
 fn version(program: &Path) -> Result<String, Error> {
     let text = must(program, &["--version"], Path::new("/"))?;
-    Ok(String::from_utf8_lossy(&text).trim().to_owned())
+    let text = String::from_utf8_lossy(&text);
+    // The parentheses hold the commit and the target.
+    Ok(text.split(" (").next().unwrap_or_default().trim().to_owned())
 }
 
 /// Returns the commit of the sources that this program was built from, with `-dirty` if they were

@@ -13,8 +13,9 @@ mod registry;
 mod render;
 mod settings;
 mod text;
+mod version;
 
-use bstr::{BString, ByteSlice as _};
+use bstr::ByteSlice as _;
 use registry::Registry;
 
 use crate::{
@@ -43,7 +44,7 @@ const COMMANDS: &[Command] = &[
         ..Command::BASE
     },
     Command { run: |run, args| manual::run(&registry(), run, args), ..manual::COMMAND },
-    Command { name: "version", run: version, ..Command::BASE },
+    version::COMMAND,
 ];
 
 /// Returns the records of all commands.
@@ -66,11 +67,6 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         None => mistyped::corrected(&registry, run, run.command.as_bstr())?,
     };
     commands::start(run, command)
-}
-
-fn version(_: &Invocation, _: &[BString]) -> Result<u8, Failure> {
-    console::out(concat!("sapwood version ", env!("CARGO_PKG_VERSION")));
-    Ok(0)
 }
 
 #[cfg(test)]

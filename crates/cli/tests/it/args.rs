@@ -1,5 +1,6 @@
 //! Command lines that fail or end before a command starts.
 
+use bstr::ByteSlice as _;
 use testkit::Sandbox;
 
 use crate::SAPWOOD;
@@ -18,7 +19,12 @@ fn parses_global_options_and_rejects_unknown_ones() {
     let sandbox = Sandbox::new();
     let run = |args: &[&str]| sandbox.repo("").run(SAPWOOD.as_ref(), args);
     assert_eq!(run(&["--version"]).code, 0);
-    assert!(run(&["-C", ".", "--version"]).stdout.starts_with(b"sapwood version "));
+    let version = run(&["-C", ".", "--version"]).stdout;
+    assert!(version.starts_with(b"sapwood version ") && version.lines().count() == 1, "{version}");
+    let options = run(&["version", "--build-options"]).stdout;
+    assert!(options.starts_with(version.as_slice()), "{options}");
+    let names = options.lines().skip(1).filter_map(|line| line.split_once_str(": ")).map(|(name, _)| name);
+    assert!(names.eq([&b"commit"[..], b"target", b"features"]), "{options}");
     assert_eq!(run(&[]).code, 1);
     assert_eq!(run(&["--help"]).code, 0);
     let wrong = run(&["--frobnicate", "switch"]);
