@@ -60,6 +60,12 @@ pub enum Error {
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("the record '{}' is damaged: {what}", .path.display())]
     Damaged { path: PathBuf, what: String },
+    /// A later sapwood wrote it, and an earlier one must not act on a part of it.
+    #[error(
+        "the record '{}' has version {version}, and this sapwood reads version {VERSION}: use a newer sapwood",
+        .path.display()
+    )]
+    Newer { path: PathBuf, version: String },
     #[error("this is a session of 'workspace exec --at': run the command outside of it")]
     InSession,
     #[error("a workspace '{}' exists already", .0.to_string_lossy())]
@@ -550,6 +556,9 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
         pairs.iter().filter(|(found, _)| *found == wanted).map(|(_, value)| value).collect()
     };
     let one = |key: &str| all(key).last().copied();
+    if let Some(version) = one("version").filter(|version| *version != VERSION) {
+        return Err(Error::Newer { path: path.clone(), version: version.to_string() });
+    }
     let path_of = |value: &BString| PathBuf::from(sys::os_str(value));
     let process = |pid: &BString| {
         let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
@@ -601,6 +610,8 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
 }
 
 const SECTION: &str = "workspace";
+/// The version of the format. A record of this version does not name it.
+const VERSION: &str = "1";
 
 fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
     let bytes = |path: &Path| BString::from(path.as_os_str().as_bytes());

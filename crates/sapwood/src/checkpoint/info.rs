@@ -102,13 +102,17 @@ impl Info {
         lines.into()
     }
 
+    /// Returns the version of a blob if a later sapwood wrote it.
+    pub(super) fn newer_version(blob: &[u8]) -> Option<u64> {
+        let version = value(blob.split_once_str("\n\n")?.0, "version")?;
+        let version = version.to_str().ok()?.parse().ok()?;
+        (Some(version) > VERSION.parse().ok()).then_some(version)
+    }
+
     /// Returns the facts of a blob; `None` if it is damaged, or of another version.
     pub(super) fn decode(hash: HashKind, blob: &[u8]) -> Option<Info> {
         let (lines, label) = blob.split_once_str("\n\n")?;
-        let value = |name: &str| {
-            let mut pairs = lines.lines().filter_map(|line| line.split_once_str(" "));
-            pairs.find(|(found, _)| *found == name.as_bytes()).map(|(_, value)| value)
-        };
+        let value = |name: &str| value(lines, name);
         let number = |name: &str| value(name)?.to_str().ok()?.parse().ok();
         if value("version")? != VERSION.as_bytes() {
             return None;
@@ -130,9 +134,22 @@ impl Info {
     }
 }
 
+/// Returns the value on the line with this name.
+fn value<'l>(lines: &'l [u8], name: &str) -> Option<&'l [u8]> {
+    let mut pairs = lines.lines().filter_map(|line| line.split_once_str(" "));
+    pairs.find(|(found, _)| *found == name.as_bytes()).map(|(_, value)| value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_newer_version_is_recognized() {
+        let newer = |blob: &str| Info::newer_version(blob.as_bytes());
+        assert_eq!(newer("version 2\ntime soon\n\n"), Some(2));
+        assert_eq!([newer("version 1\ntime 1\n\n"), newer("version x\n\n"), newer("")], [None; 3]);
+    }
 
     #[test]
     fn info_is_read_as_it_was_written() {

@@ -160,6 +160,9 @@ impl Series {
         }
         let read = checkpoint::read(repo, tree).map_err(|error| unreadable(error.to_string()))?;
         let (state, info) = read;
+        if let Some(version) = Info::newer_version(&info) {
+            return Err(unreadable(format!("a newer sapwood wrote it, in version {version} of the format")));
+        }
         let foreign = || unreadable(checkpoint::Error::NoEntry(tree).to_string());
         let info = Info::decode(repo.hash(), &info).ok_or_else(foreign)?;
         Ok(Entry { number, tree, info, state })
