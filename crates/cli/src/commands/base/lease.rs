@@ -12,7 +12,7 @@ use super::{
     time,
 };
 use crate::{
-    commands::workspace::context::print_json,
+    commands::workspace::context::print_document,
     session::invocation::Invocation,
     term::{console, failure::Failure},
 };
@@ -35,7 +35,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let lease::Report { commit, holder, end } = done;
     let Some(end) = end else { return Ok(0) };
     if request.json {
-        print_json(&json!({"commit": commit.to_string(), "holder": holder, "end": end}));
+        print_document(json!({"commit": commit.to_string(), "holder": holder, "end": end}));
     } else if !request.quiet {
         let holder = holder.replace(char::is_control, "?");
         console::out(format!("{commit} is leased to {holder} until {}", shown(end)));

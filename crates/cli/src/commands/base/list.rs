@@ -12,7 +12,7 @@ use super::{
     site::{access, refuse_more, take_remote},
 };
 use crate::{
-    commands::workspace::context::print_json,
+    commands::workspace::context::print_document,
     session::invocation::Invocation,
     term::{console, failure::Failure},
 };
@@ -27,7 +27,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     refuse_more("list", &words)?;
     let bases = list::plan(access, list::Request { remote })?.run(run)?.bases;
     if request.json {
-        print_json(&bases.iter().map(|(commit, listed)| described(commit, listed)).collect())
+        print_document(bases.iter().map(|(commit, listed)| described(commit, listed)).collect());
     } else {
         bases.iter().for_each(|(commit, listed)| line(commit, listed))
     }

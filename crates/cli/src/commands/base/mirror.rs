@@ -22,7 +22,7 @@ use super::{
     time,
 };
 use crate::{
-    commands::workspace::context::print_json,
+    commands::workspace::context::print_document,
     session::{invocation::Invocation, reexec},
     term::{
         console::{self, text},
@@ -99,7 +99,7 @@ fn round(run: &Invocation, request: &Request, mirror: &Mirror) -> Result<u8, Fai
         }
     })?;
     if request.json {
-        print_json(&Value::from(reports));
+        print_document(Value::from(reports));
     }
     Ok(code)
 }

@@ -10,7 +10,7 @@ use super::{
     time,
 };
 use crate::{
-    commands::workspace::context::print_json,
+    commands::workspace::context::print_document,
     session::invocation::Invocation,
     term::{console, failure::Failure, text::bytes::readable},
 };
@@ -30,7 +30,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let asked = prune::Request { remote, keep, grace, dry_run: request.dry_run };
     let done = prune::plan(access, asked)?.run(run)?;
     if request.json {
-        print_json(&json!({
+        print_document(json!({
             "commits": done.commits, "kept": done.kept, "leases": done.leases, "files": done.files,
             "bytes": done.bytes, "dryRun": request.dry_run,
         }));

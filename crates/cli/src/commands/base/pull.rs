@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     commands::workspace::{
-        context::{json_path, print_json},
+        context::{json_path, print_document},
         create::named_backend,
     },
     session::invocation::Invocation,
@@ -44,7 +44,7 @@ fn tell(request: &Request, pulled: &Report) {
     let Report { remote, commit, base, received } = pulled;
     let Received { packs, contents, known, blobs, bytes, requests } = *received;
     if request.json {
-        print_json(&json!({
+        print_document(json!({
             "commit": commit.to_string(), "name": base.name, "kind": base.kind.name(),
             "dir": json_path(&base.dir), "packs": packs, "contents": contents, "known": known, "blobs": blobs,
             "bytes": bytes, "requests": requests,

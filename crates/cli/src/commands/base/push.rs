@@ -12,7 +12,7 @@ use super::{
     site::{Site, only_commit, take_remote},
 };
 use crate::{
-    commands::workspace::context::print_json,
+    commands::workspace::context::print_document,
     session::invocation::Invocation,
     term::{
         console::{self, text},
@@ -79,7 +79,7 @@ fn level(request: &Request) -> Result<Option<i32>, Failure> {
 /// Prints the result of a push.
 pub(super) fn report(request: &Request, remote: &str, commit: ObjectId, sent: &Sent) {
     if request.json {
-        print_json(&described(commit, sent));
+        print_document(described(commit, sent));
     } else if sent.was_there && !request.quiet {
         console::out(format!("{remote} has the base of {commit} already"));
     } else if !request.quiet {

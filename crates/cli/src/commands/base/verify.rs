@@ -9,7 +9,7 @@ use super::{
     site::{Site, only_commit, take_remote},
 };
 use crate::{
-    commands::workspace::context::print_json,
+    commands::workspace::context::print_document,
     session::invocation::Invocation,
     term::{console, failure::Failure, text::bytes::readable},
 };
@@ -30,7 +30,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         Ok(read) => read,
         Err(flaw) => {
             if request.json {
-                print_json(&json!({"commit": commit, "flaw": flaw.to_string()}))
+                print_document(json!({"commit": commit, "flaw": flaw.to_string()}))
             } else {
                 console::out(flaw.to_string())
             }
@@ -38,7 +38,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
     };
     if request.json {
-        print_json(&json!({"commit": commit, "flaw": null, "contents": read.contents, "bytes": read.bytes}));
+        print_document(
+            json!({"commit": commit, "flaw": null, "contents": read.contents, "bytes": read.bytes}),
+        );
     } else if !request.quiet {
         let bytes = readable(read.bytes);
         console::out(format!("the base of {commit} is sound: {} contents, {bytes}", read.contents));

@@ -81,12 +81,12 @@ pub(crate) fn print_json(value: &Value) {
     console::out(format!("{value:#}"));
 }
 
-/// The version of the documents of `workspace`. A new field does not change it.
+/// The version of the documents of `workspace` and `base`. A new field does not change it.
 const VERSION: u64 = 1;
 
-/// Prints the JSON document of a subcommand of `workspace`, with its version. Each object of an
-/// array has it, because an array has no fields.
-pub(super) fn print_document(mut value: Value) {
+/// Prints the JSON document of a subcommand of `workspace` or `base`, with its version. Each object
+/// of an array has it, because an array has no fields. `docs/schema` describes the documents.
+pub(crate) fn print_document(mut value: Value) {
     let stamp = |value: &mut Value| {
         if let Some(fields) = value.as_object_mut() {
             fields.insert("version".into(), VERSION.into());

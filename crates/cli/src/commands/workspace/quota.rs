@@ -34,7 +34,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         None => quota::of(&workspace)?,
     };
     if request.json {
-        context::print_json(&document(&quota));
+        context::print_document(document(&quota));
     } else if !request.quiet {
         console::out(words_for(&quota));
     }

@@ -12,19 +12,19 @@ use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
 use crate::SAPWOOD;
 
 /// The backends that are available to root on any disk.
-pub(super) const BACKENDS: [&str; 5] = ["image", "overlay", "overlay-user", "fuse", "copy"];
+pub(crate) const BACKENDS: [&str; 5] = ["image", "overlay", "overlay-user", "fuse", "copy"];
 
 /// A repository whose bases are on a real disk: the kernel cannot mount images from a tmpfs.
-pub(super) struct Place {
+pub(crate) struct Place {
     // Must be dropped first, because it unmounts.
     mounts: NoMountsBelow,
     _base_mounts: NoMountsBelow,
-    pub(super) sandbox: Sandbox,
+    pub(crate) sandbox: Sandbox,
     _bases: tempfile::TempDir,
 }
 
 impl Place {
-    pub(super) fn new() -> Place {
+    pub(crate) fn new() -> Place {
         let sandbox = Sandbox::new();
         let bases = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
         let place = Place {
@@ -48,38 +48,38 @@ impl Place {
     }
 
     /// Returns the directory of the bases.
-    pub(super) fn bases(&self) -> &Path {
+    pub(crate) fn bases(&self) -> &Path {
         self._bases.path()
     }
 
-    pub(super) fn repo(&self) -> Repo<'_> {
+    pub(crate) fn repo(&self) -> Repo<'_> {
         self.sandbox.repo("repo")
     }
 
-    pub(super) fn workspace(&self, name: &str) -> Repo<'_> {
+    pub(crate) fn workspace(&self, name: &str) -> Repo<'_> {
         self.sandbox.repo(&format!("repo.workspaces/{name}"))
     }
 
     /// Drops all mounts of the place, as a reboot does.
-    pub(super) fn reboot(&self) {
+    pub(crate) fn reboot(&self) {
         self.mounts.reboot();
         testkit::disk::unmount_below(self._bases.path());
     }
 
     /// Runs `sapwood workspace` in the repository.
-    pub(super) fn run(&self, args: &[&str]) -> Run {
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
         self.repo().run(SAPWOOD.as_ref(), &[&["workspace"], args].concat())
     }
 
     /// Like [`Place::run`]; the command must succeed.
-    pub(super) fn done(&self, args: &[&str]) -> String {
+    pub(crate) fn done(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!(run.code, 0, "{args:?}: {}{}", run.stdout, run.stderr);
         run.stdout.to_string()
     }
 
     /// Like [`Place::done`], where the only program for the backend `fuse` is unionfs-fuse.
-    pub(super) fn done_with_unionfs(&self, args: &[&str]) -> String {
+    pub(crate) fn done_with_unionfs(&self, args: &[&str]) -> String {
         testkit::need_program("unionfs-fuse");
         let programs = self.sandbox.repo("programs");
         fs::create_dir(&programs.path).expect("a new directory");
@@ -92,18 +92,18 @@ impl Place {
     }
 
     /// Runs the real Git inside the workspace, in its namespace if it has one.
-    pub(super) fn git(&self, name: &str, args: &[&str]) -> String {
+    pub(crate) fn git(&self, name: &str, args: &[&str]) -> String {
         let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
         self.done(&[&["exec", name, "--", &git], args].concat())
     }
 
-    pub(super) fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.done(&["list", "--json"])).expect("JSON")
     }
 }
 
 /// Returns everything that workspaces leave in the repository.
-pub(super) fn leftovers(place: &Place) -> Vec<PathBuf> {
+pub(crate) fn leftovers(place: &Place) -> Vec<PathBuf> {
     let repo = place.repo();
     let mut found = Vec::new();
     for dir in [".git/worktrees", ".git/sapwood/workspaces", "../repo.workspaces"] {

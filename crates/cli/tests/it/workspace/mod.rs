@@ -6,7 +6,7 @@ mod builds;
 mod classes;
 mod conflicts;
 mod contents;
-mod create;
+pub(crate) mod create;
 mod differences;
 mod disks;
 mod failures;
