@@ -25,6 +25,11 @@ use term::{
 
 use crate::term::text::os_error;
 
+/// musl's allocator has one lock for all threads (docs/design/build.md).
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 // The program defines the C function `main` itself and skips the set-up of Rust's library. The test
 // harness has a `main` of its own, and nothing calls `start` there.
 #[cfg(not(test))]
