@@ -91,6 +91,22 @@ fuzz-check:
 package:
     .ci/package
 
+# everything that a release consists of, in target/dist; `--dry-run` without tag and key: docs/releasing.md
+release *args:
+    .ci/release {{args}}
+
+# the mount service, built in two directories, is the same; with --all the whole release
+reproduce *args:
+    .ci/reproduce {{args}}
+
+# what `just release` made is installed and used, each file in a root that has nothing else (needs root)
+ways-in *args:
+    .ci/ways-in {{args}}
+
+# the crates as a registry would get them, each built from its package
+crates:
+    cargo publish --workspace --locked --dry-run
+
 # README's two commands, the Debian package and `cargo install`, each on a fresh Debian (needs root)
 clean-machine *args:
     .ci/clean-machine {{args}}
