@@ -328,6 +328,30 @@ struct MountAttributes {
 pub fn forbid_rights(mount: impl AsFd) -> io::Result<()> {
     let set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let attributes = MountAttributes { set: set.bits().into(), clear: 0, propagation: 0, user_namespace: 0 };
+    set_attributes(mount, libc::AT_EMPTY_PATH, &attributes)
+}
+
+/// Copies the mount that `path` is on from there, with all mounts below it. The copy is `nosuid`
+/// and `nodev`. It is private: no later mount or unmount in it reaches the original, or comes from
+/// there. Nobody can write through a copy that is `read_only`.
+pub fn copy_tree(path: &Path, read_only: bool) -> io::Result<Detached> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    let copy = Detached(retried(Phase::Other, || open_tree(CWD, path, flags))?);
+    let mut set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    if read_only {
+        set |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    let propagation = libc::MS_PRIVATE;
+    let attributes = MountAttributes { set: set.bits().into(), clear: 0, propagation, user_namespace: 0 };
+    set_attributes(&copy.0, libc::AT_EMPTY_PATH | libc::AT_RECURSIVE, &attributes)?;
+    Ok(copy)
+}
+
+/// Runs `mount_setattr` on an open mount.
+fn set_attributes(mount: impl AsFd, flags: i32, attributes: &MountAttributes) -> io::Result<()> {
     let mount = mount.as_fd().as_raw_fd();
     let result = call(Phase::Other, || {
         // SAFETY: the path is an empty string, and the structure has the kernel's layout. Both live
@@ -337,8 +361,8 @@ pub fn forbid_rights(mount: impl AsFd) -> io::Result<()> {
                 libc::SYS_mount_setattr,
                 mount,
                 c"".as_ptr(),
-                libc::AT_EMPTY_PATH,
-                &raw const attributes,
+                flags,
+                std::ptr::from_ref(attributes),
                 size_of::<MountAttributes>(),
             )
         }
