@@ -126,6 +126,18 @@ const OWN: &[(&str, &[&str])] = &[
             "engine/src/landing/import.rs",
         ],
     ),
+    (
+        "the state of the service for volumes, its sockets, and empty directories of volumes",
+        &[
+            "csi/src/budget.rs",
+            "csi/src/publish.rs",
+            "csi/src/repository.rs",
+            "csi/src/secrets.rs",
+            "csi/src/serve.rs",
+            "csi/src/state.rs",
+            "csi/src/volumes.rs",
+        ],
+    ),
     ("a temporary directory of this command", &["sign/mod.rs"]),
     ("any of these", &["engine/src/files/own.rs"]),
 ];
