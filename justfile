@@ -83,6 +83,10 @@ wildmatch:
     SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- wildmatch --nocapture
     SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- patterns --nocapture
 
+# 300 volumes of containers by 30 workers, and 200 kills of their service (needs root: mounts)
+volumes:
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- volumes_come_and_go kill_at_any_instant
+
 # the fuzz targets compile
 fuzz-check:
     CARGO_TARGET_DIR=target cargo check --locked --manifest-path fuzz/Cargo.toml --no-default-features --bins
