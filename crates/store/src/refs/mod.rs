@@ -25,7 +25,9 @@ pub use log::begin as begin_log;
 pub use packed::{PackedRef, write_packed};
 pub use preflight::preflight;
 pub use side_by_side::sync;
-pub use transaction::{Failures, Observer, RefTransaction, Rejected, Stage, apply, check_name_of};
+pub use transaction::{
+    Failures, Observer, RefTransaction, Rejected, Stage, apply, check_name_of, remove_broken,
+};
 
 /// The location and the options for writing refs.
 #[derive(Clone, Debug)]

@@ -9,14 +9,14 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
 use sys::by_path;
 
-use super::{Held, New, RefTransaction, Rejected, Role, Stage, Update};
+use super::{Held, New, RefTransaction, Rejected, Role, Stage, Update, lock::Finder};
 use crate::{
     Components, Lock,
     refs::{
-        Error,
+        Error, Options,
         log::{self, Appended, Line},
         paths,
-        read::MAX_DEPTH,
+        read::{MAX_DEPTH, Raw, Reader},
         side_by_side,
     },
 };
@@ -183,6 +183,29 @@ impl RefTransaction<'_> {
         }
         side_by_side::sync(&options.fsync, &[], &dirs.into_iter().collect::<Vec<_>>())
     }
+}
+
+/// Removes a loose ref whose file names neither an object nor a ref, and its reflog. No transaction
+/// accepts such a ref. A ref that has a value by the time of the lock stays.
+pub fn remove_broken(options: &Options, name: &BStr) -> Result<(), Error> {
+    if !paths::may_delete(name) {
+        return Err(Error::BadName { name: name.to_owned() });
+    }
+    let mut finder = Finder { options, reader: Reader::new(options), names: BTreeSet::new() };
+    let mut lock = finder.lock(name, true, &mut BTreeSet::new())?;
+    if finder.reader.raw(name)? != Raw::Broken {
+        return Ok(());
+    }
+    let mut dirs = BTreeSet::new();
+    log::remove(options, name, &mut dirs)?;
+    if !log::is_synced(&options.fsync) {
+        dirs.clear();
+    }
+    let path = lock.held().path().to_owned();
+    if remove_loose(&path)? {
+        dirs.extend(path.parent().map(Path::to_owned));
+    }
+    side_by_side::sync(&options.fsync, &[], &dirs.into_iter().collect::<Vec<_>>())
 }
 
 fn publish(name: &BString, lock: &mut Lock) -> Result<(), Error> {

@@ -33,6 +33,7 @@ use super::{
     paths,
     read::{Raw, Reader},
 };
+pub use finish::remove_broken;
 use lock::Finder;
 pub(super) use lock::{RefLock, lock_existing};
 
