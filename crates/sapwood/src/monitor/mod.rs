@@ -49,12 +49,27 @@ pub fn refresh(context: Context<'_>, index: &mut Index) -> Result<WriteIndex, Er
     refresh_submodule(context, context, index)
 }
 
+/// Like [`refresh`], for an index that will not be written: what a later query would need is not
+/// stored.
+pub fn refresh_unwritten(context: Context<'_>, index: &mut Index) -> Result<(), Error> {
+    query(context, context, index, MonitorClient::Reader).map(drop)
+}
+
 /// Like [`refresh`], for the index of a submodule: queries the monitor configured there, as part of
 /// the superproject `top`, as Git does.
 pub fn refresh_submodule(
     top: Context<'_>,
     context: Context<'_>,
     index: &mut Index,
+) -> Result<WriteIndex, Error> {
+    query(top, context, index, MonitorClient::Sapwood)
+}
+
+fn query(
+    top: Context<'_>,
+    context: Context<'_>,
+    index: &mut Index,
+    client: MonitorClient,
 ) -> Result<WriteIndex, Error> {
     let Context { repo, events, .. } = context;
     if index.monitor_answer() != MonitorAnswer::NotAsked {
@@ -68,9 +83,9 @@ pub fn refresh_submodule(
             return Ok(monitor::remove(index));
         }
         Monitor::Program(command) => program::query(top, command.as_ref(), token)?,
-        Monitor::Workspace(workspace) => of_layer(context, Layer::of(&workspace), index, token),
+        Monitor::Workspace(workspace) => of_layer(context, Layer::of(&workspace), index, token, client),
         Monitor::Union(union) => match union.layer(repo.git_dir()) {
-            Ok(layer) => of_layer(context, Some(layer), index, token),
+            Ok(layer) => of_layer(context, Some(layer), index, token, client),
             Err(error) => unknown(&error, events),
         },
         Monitor::Daemon(_) => daemon::query(
@@ -91,14 +106,20 @@ pub fn refresh_submodule(
 }
 
 /// Queries the upper layer of a workspace or union.
-fn of_layer(context: Context<'_>, layer: Option<Layer>, index: &Index, token: Option<BString>) -> Response {
+fn of_layer(
+    context: Context<'_>,
+    layer: Option<Layer>,
+    index: &Index,
+    token: Option<BString>,
+    client: MonitorClient,
+) -> Response {
     let repo = context.repo;
     let Some(layer) = layer else { return Response::none(upper::unknown_token()) };
     trace::region("fsm_workspace", "query");
     let top = repo.work_tree().unwrap_or(repo.base_dir());
     let token = token.unwrap_or_default();
     let has_tracked = |path: &BStr| !index.range_below(path).is_empty();
-    workspace::query(layer, top, token.as_ref(), MonitorClient::Sapwood, Some(repo), has_tracked)
+    workspace::query(layer, top, token.as_ref(), client, Some(repo), has_tracked)
         .unwrap_or_else(|error| unknown(&error, context.events))
 }
 

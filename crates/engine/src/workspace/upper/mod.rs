@@ -187,6 +187,8 @@ pub enum MonitorClient {
     Git,
     /// sapwood, which discards the list.
     Sapwood,
+    /// sapwood, which writes no index: no later query has the token, so no list is stored for it.
+    Reader,
 }
 
 /// Responds to a query with `token`. `worktree` is the mounted workspace.
@@ -208,11 +210,12 @@ pub fn respond(
     let has_same_layers = |before: &List| before.layers == now.layers || *before == List::default();
     let previous = previous.filter(|previous| previous.snapshot == EMPTY || previous.rules == layer.rules);
     let before = previous.as_ref().and_then(|previous| previous.list(layer)).filter(has_same_layers);
+    let store = |previous, listed| match client {
+        MonitorClient::Reader => unknown_token(),
+        MonitorClient::Git | MonitorClient::Sapwood => layer.store(&now, previous, listed),
+    };
     let (Some(previous), Some(before)) = (&previous, before) else {
-        return Ok(Response {
-            token: layer.store(&now, None, Listed::not_by(client)),
-            changes: Changes::Unknown,
-        });
+        return Ok(Response { token: store(None, Listed::not_by(client)), changes: Changes::Unknown });
     };
     let lower = layer.frozen().iter().chain(&layer.base_files);
     let lower: Vec<Dir> = lower.filter_map(|dir| Dir::open(dir).ok()).collect();
@@ -227,11 +230,9 @@ pub fn respond(
     Ok(match changes {
         Ok(paths) => {
             let previous = Some((previous, &before));
-            Response { token: layer.store(&now, previous, Listed::Yes), changes: Changes::To(paths) }
+            Response { token: store(previous, Listed::Yes), changes: Changes::To(paths) }
         }
-        Err(_) => {
-            Response { token: layer.store(&now, None, Listed::not_by(client)), changes: Changes::Unknown }
-        }
+        Err(_) => Response { token: store(None, Listed::not_by(client)), changes: Changes::Unknown },
     })
 }
 
@@ -255,7 +256,7 @@ impl Listed {
     fn not_by(client: MonitorClient) -> Listed {
         match client {
             MonitorClient::Git => Listed::No,
-            MonitorClient::Sapwood => Listed::Yes,
+            MonitorClient::Sapwood | MonitorClient::Reader => Listed::Yes,
         }
     }
 }
