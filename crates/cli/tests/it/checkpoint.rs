@@ -2,6 +2,7 @@
 //! the states.
 
 mod costs;
+mod shrinking;
 mod unreadable;
 mod watch;
 
@@ -62,6 +63,18 @@ fn commands_report_what_they_did() {
     let stars: Vec<usize> =
         listed.lines().enumerate().filter(|(_, line)| line.starts_with('*')).map(|(at, _)| at).collect();
     assert_eq!(stars, [3]);
+}
+
+/// A label can come from a program that nobody trusts.
+#[test]
+fn a_terminal_gets_no_control_characters() {
+    let sandbox = Sandbox::new();
+    let repo = repository(&sandbox);
+    done(&repo, &["checkpoint", "-m", "\x1b[31mred\x07 \u{9b}2J\nsecond line"]);
+    repo.write("a", "2\n");
+    let told = "The state before is checkpoint 2\nNow at the state of checkpoint 1:  [31mred   2J\n";
+    assert_eq!(done(&repo, &["undo"]), told);
+    assert!(!done(&repo, &["checkpoints"]).contains(['\x1b', '\x07', '\u{9b}']));
 }
 
 #[test]

@@ -8,6 +8,8 @@
 //! The caller publishes the objects before it plans, and records the present state before it
 //! carries a plan out. Design: docs/design/checkpoint.md.
 
+mod content;
+mod find;
 mod snapshot;
 mod state;
 mod travel;

@@ -4,7 +4,10 @@
 //! that its file is as it was when it was stored. Nothing is overwritten that the present state
 //! does not hold: planning names such files instead.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::{Duration, SystemTime},
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
@@ -17,7 +20,7 @@ use sys::{Dir, FileType, Stat};
 
 use super::{
     Content, Error, LeftOut, Reason, Snapshot, State,
-    snapshot::{TICK, new_entry},
+    snapshot::{new_entry, since_1970},
     state::left_out,
 };
 use crate::{
@@ -31,6 +34,9 @@ use crate::{
         untracked,
     },
 };
+
+/// The longest wait of a plan for the clock.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The two ends, and the facts about the files.
 pub struct Route<'a> {
@@ -94,7 +100,7 @@ pub fn plan(repo: &Repository, root: &Dir, mut index: Index, route: &Route<'_>) 
         directories: Vec::new(),
         left_out: Vec::new(),
         repositories: HashMap::new(),
-        has_waited: false,
+        waited: Duration::ZERO,
     };
     for pair in &pairs {
         planner.path(pair, &index)?;
@@ -150,8 +156,8 @@ struct Planner<'a> {
     left_out: Vec<LeftOut>,
     /// The directories above new files, and true for those that are other repositories.
     repositories: HashMap<BString, bool>,
-    /// True after a pause of [`TICK`].
-    has_waited: bool,
+    /// The time that was spent in [`Planner::wait_until`].
+    waited: Duration,
 }
 
 impl Planner<'_> {
@@ -219,11 +225,9 @@ impl Planner<'_> {
     /// Returns the stat data of a file that the present state holds.
     fn present_file(&mut self, path: &BStr, index: &Index) -> Result<Stat, Error> {
         let stat = self.examined_file(path, index)?;
-        if self.route.present.is_recent(&stat) {
+        if let Some(until) = self.route.present.unsettled_until(&stat) {
             // A write in the same tick of the clock would leave the stat data as they are.
-            if !std::mem::replace(&mut self.has_waited, true) {
-                std::thread::sleep(TICK);
-            }
+            self.wait_until(until);
             let mut is_held = || {
                 let at = index.position(path, Stage::Normal).ok()?;
                 self.hasher.matches_entry(&index.entry(at), path, &stat, index).then_some(())
@@ -231,6 +235,14 @@ impl Planner<'_> {
             is_held().ok_or_else(|| Error::Changed(path.to_owned()))?;
         }
         Ok(stat)
+    }
+
+    /// Waits until this time since 1970. The time of a file may be in the future.
+    fn wait_until(&mut self, until: Duration) {
+        let rest = until.saturating_sub(since_1970(SystemTime::now()));
+        let rest = rest.min(LONGEST_WAIT.saturating_sub(self.waited));
+        std::thread::sleep(rest);
+        self.waited += rest;
     }
 
     fn examined_file(&mut self, path: &BStr, index: &Index) -> Result<Stat, Error> {

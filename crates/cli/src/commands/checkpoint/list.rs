@@ -7,7 +7,7 @@ use sapwood::checkpoint::{
 };
 use serde_json::{Value, json};
 
-use super::{JSON, Request, VERSION, no_arguments};
+use super::{JSON, Request, VERSION, no_arguments, shown};
 use crate::{
     commands::{
         record::{Command, Group},
@@ -65,9 +65,7 @@ fn line(Listed { entry, .. }: &Listed, place: Option<u64>) -> BString {
         Place::At { shows, .. } => format!("{} to {shows}", info.kind.name()),
         Place::New { .. } => info.kind.name().to_owned(),
     };
-    let label = info.label.lines().next().unwrap_or_default();
-    let label = label.to_str_lossy().replace(char::is_control, " ");
-    let line = text!(star, format!("{:>5}  {time}  {kind:<12}  ", entry.number), label);
+    let line = text!(star, format!("{:>5}  {time}  {kind:<12}  ", entry.number), shown(&info.label));
     line.trim_end().into()
 }
 

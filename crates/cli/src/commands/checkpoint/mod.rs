@@ -25,7 +25,7 @@ use crate::{
 };
 
 use hook::Call;
-use report::{VERSION, document, left_out, warn_of};
+use report::{VERSION, document, left_out, shown, warn_of};
 use request::{Request, command_line, open};
 
 pub(super) use fork::COMMAND as FORK;

@@ -28,10 +28,16 @@ pub(super) fn warn_of(left_out: &[LeftOut]) {
     }
 }
 
+/// Returns the first line of a label, without the control characters that a terminal obeys.
+pub(super) fn shown(label: &BString) -> String {
+    label.lines().next().unwrap_or_default().to_str_lossy().replace(char::is_control, " ")
+}
+
 fn describe(reason: &Reason) -> BString {
     match reason {
         Reason::Repository => "it is another repository".into(),
         Reason::Special => "it is neither a file nor a link".into(),
+        Reason::OtherHash => "the objects of this repository have another hash".into(),
         Reason::Name => "Git allows no such name".into(),
         Reason::Unreadable(error) => error.as_str().into(),
         Reason::Skipped => "it is marked skip-worktree, so it stays as it is".into(),

@@ -7,7 +7,7 @@ use sapwood::{
 };
 use serde_json::json;
 
-use super::{JSON, QUIET, Request, VERSION, command_line, left_out, open, warn_of};
+use super::{JSON, QUIET, Request, VERSION, command_line, left_out, open, shown, warn_of};
 use crate::{
     commands::{
         record::{Command, Group},
@@ -126,7 +126,7 @@ fn tell(request: &Request, report: &Report) {
         return;
     }
     let reached = text!("the state of checkpoint ", report.reached.to_string());
-    let label = report.label.lines().next().unwrap_or_default();
+    let label = shown(&report.label);
     let reached = if label.is_empty() { reached } else { text!(reached, ": ", label) };
     if report.is_incomplete {
         console::error(text!("not all files have ", reached));
