@@ -25,9 +25,7 @@ use super::{
     Series,
     info::{Info, Kind, Place},
     limits::Limits,
-    look,
-    present::Present,
-    undo,
+    look, undo,
 };
 use crate::{
     Context, Error, Events, PlanError, Repository, RunError, text,
@@ -119,7 +117,7 @@ pub struct Source {
 pub fn source(context: Context<'_>) -> Result<Source, Error> {
     let commit = context.repo.head()?.oid().ok_or(Error::NoHead)?;
     let limits = Limits::read(context.repo)?;
-    let (_, present): (_, Present<'_>) = look(context)?;
+    let present = look(context)?;
     let info = present.info(Kind::Fork, Place::New { parent: None }, &BString::default());
     Ok(Source { commit, info, snapshot: present.publish()?, limits })
 }

@@ -31,8 +31,9 @@ pub mod undo;
 pub mod watch;
 
 use bstr::BString;
+use engine::checkpoint;
 pub use engine::checkpoint::{LeftOut, Reason, State};
-use engine::sparse;
+use format::index::Index;
 use sys::Dir;
 
 pub use info::{Info, Kind, Place};
@@ -95,13 +96,7 @@ impl Plan<'_> {
 
 /// Makes an entry of the present state.
 pub fn make(context: Context<'_>, request: Request) -> Result<Report, Error> {
-    Unsaved::look(context)?.save(request)
-}
-
-/// Makes an entry of the present state, if it differs from the newest one.
-fn make_if_changed(context: Context<'_>, request: Request) -> Result<Option<Report>, Error> {
-    let unsaved = Unsaved::look(context)?;
-    if unsaved.is_changed() { unsaved.save(request).map(Some) } else { Ok(None) }
+    Unsaved::look(context, &open_root(context)?)?.save(request)
 }
 
 /// The present state, whose objects are staged.
@@ -114,11 +109,25 @@ struct Unsaved<'a> {
 }
 
 impl<'a> Unsaved<'a> {
-    fn look(context: Context<'a>) -> Result<Unsaved<'a>, Error> {
+    fn look(context: Context<'a>, root: &Dir) -> Result<Unsaved<'a>, Error> {
         let limits = Limits::read(context.repo)?;
-        let (_, present) = look(context)?;
+        let mut index = read_index(context, root)?;
+        let mut present = Present::take(context, root, &mut index, &[])?;
         let series = Series::find(context.repo)?;
         let newest = series.newest(context);
+        if let Some(newest) = &newest
+            && matches!(newest.info.place, Place::At { .. })
+            && newest.state != present.snapshot.state
+        {
+            // An undo may have restored files that are ignored now. They end no redo.
+            let also = untracked_since(context, root, &index, &series, newest);
+            if !also.is_empty() {
+                let with_ignored = Present::take(context, root, &mut read_index(context, root)?, &also)?;
+                if with_ignored.snapshot.state == newest.state {
+                    present = with_ignored;
+                }
+            }
+        }
         Ok(Unsaved { context, limits, present, series, newest })
     }
 
@@ -143,16 +152,37 @@ impl<'a> Unsaved<'a> {
     }
 }
 
-/// Stores the present state, without a lock. Returns the root of the worktree, too.
-fn look<'a>(context: Context<'a>) -> Result<(Dir, Present<'a>), Error> {
+/// Stores the present state, without a lock.
+fn look(context: Context<'_>) -> Result<Present<'_>, Error> {
+    let root = open_root(context)?;
+    Present::take(context, &root, &mut read_index(context, &root)?, &[])
+}
+
+fn open_root(context: Context<'_>) -> Result<Dir, Error> {
     let top = context.repo.work_tree().ok_or(Error::NoWorktree)?;
-    let root = Dir::open(top).map_err(Error::cannot_open(top))?;
-    let read = index::read_index(context, &root, ExpansionHint::Omit, Expansion::AtOnce)?;
-    let mut index = read.index;
-    sparse::expand(context.repo, &mut index)?;
-    monitor::refresh(context, &mut index)?;
-    let present = Present::take(context, &root, &mut index, &[])?;
-    // The process often ends soon: skip freeing a name for each directory.
-    std::mem::forget(index);
-    Ok((root, present))
+    Dir::open(top).map_err(Error::cannot_open(top))
+}
+
+/// Reads the index, full, without a lock, and queries its monitor.
+fn read_index(context: Context<'_>, root: &Dir) -> Result<Index, Error> {
+    let mut index = index::read_index(context, root, ExpansionHint::Omit, Expansion::AtOnce)?.index;
+    monitor::refresh_unwritten(context, &mut index)?;
+    Ok(index)
+}
+
+/// Returns the untracked files of an entry that exist, and that `index` lacks. An entry that cannot
+/// be read is reported, and has none.
+fn untracked_since(
+    context: Context<'_>,
+    root: &Dir,
+    index: &Index,
+    series: &Series,
+    entry: &Entry,
+) -> Vec<BString> {
+    let found = checkpoint::untracked_since(context.repo, root, index, &entry.state);
+    found.unwrap_or_else(|error| {
+        let error = series.unreadable(entry.number, error.to_string());
+        context.events.notice(Notice::CheckpointLeftOut(error.to_string()));
+        Vec::new()
+    })
 }

@@ -224,13 +224,17 @@ impl Series {
     }
 
     /// Removes the entries that are too many or too old, except the newest one, `saved`, the place
-    /// in the history, and the way of redo: the work before an undo must not be lost by it.
+    /// in the history, and the way of redo: the work before an undo must not be lost by it. While
+    /// the index is locked, all stay: another undo may be on its way to one of them.
     pub(super) fn expire(
         &mut self,
         context: Context<'_>,
         limits: &Limits,
         saved: Option<u64>,
     ) -> Result<(), Error> {
+        if is_index_locked(context.repo) {
+            return Ok(());
+        }
         let mut doomed: Vec<u64> = self.numbers().collect();
         doomed.pop();
         let surplus = (doomed.len() + 1).saturating_sub(limits.keep);
@@ -252,14 +256,8 @@ impl Series {
         let kept = self.present_way(context.repo);
         let stays = |number: u64| kept.contains(&number) || Some(number) == saved;
         let found = doomed.into_iter().filter_map(|number| Some((number, *self.entries.get(&number)?)));
-        // A broken ref would end the transaction.
-        let doomed: Vec<(u64, ObjectId)> =
-            found.filter(|(number, tree)| !stays(*number) && !tree.is_null()).collect();
-        let deletion = |(number, tree): &(u64, ObjectId)| Change::Delete {
-            name: self.name_of(*number),
-            expected: Expected::Is(*tree),
-        };
-        delete(context, doomed.iter().map(deletion).collect())?;
+        let doomed: Vec<(u64, ObjectId)> = found.filter(|(number, _)| !stays(*number)).collect();
+        delete(context, doomed.iter().map(|(number, tree)| (self.name_of(*number), *tree)))?;
         doomed.iter().for_each(|(number, _)| {
             self.entries.remove(number);
         });
@@ -300,16 +298,29 @@ fn options(context: Context<'_>, time: i64) -> Result<store::refs::Options, Erro
     Ok(store::refs::Options { committer, ..context.settings.refs_with_hook(context.repo)? })
 }
 
-/// Removes refs. If that fails, they stay, and the next run tries again.
-fn delete(context: Context<'_>, changes: Vec<Change>) -> Result<(), Error> {
-    if changes.is_empty() {
+/// Removes refs with these values. If that fails, they stay, and the next run tries again.
+fn delete(context: Context<'_>, doomed: impl Iterator<Item = (BString, ObjectId)>) -> Result<(), Error> {
+    // A broken ref has the null name. It would end the transaction.
+    let (broken, doomed): (Vec<_>, Vec<_>) = doomed.partition(|(_, tree)| tree.is_null());
+    if broken.is_empty() && doomed.is_empty() {
         return Ok(());
     }
     let options = context.settings.refs_with_hook(context.repo)?;
-    if let Err(error) = store::refs::apply(&options, changes) {
+    let deletion = |(name, tree)| Change::Delete { name, expected: Expected::Is(tree) };
+    let deleted = store::refs::apply(&options, doomed.into_iter().map(deletion).collect());
+    let removed =
+        broken.iter().try_for_each(|(name, _)| store::refs::remove_broken(&options, name.as_bstr()));
+    if let Err(error) = deleted.and(removed) {
         context.events.notice(Notice::CheckpointsStay(error.to_string()));
     }
     Ok(())
+}
+
+/// Returns true if a command holds the index of the worktree, and is in the middle of its changes.
+pub(super) fn is_index_locked(repo: &Repository) -> bool {
+    let mut lock = repo.index_path().into_os_string();
+    lock.push(".lock");
+    matches!(by_path::stat(lock.as_ref()), Ok(Some(_)))
 }
 
 fn is_main(repo: &Repository) -> bool {
@@ -438,10 +449,12 @@ fn expire_of_gone(
     let Some(before) = limits.before else { return Ok(()) };
     let gone = entries.into_iter().filter(|(series, ..)| !live.contains(series));
     let is_old = |tree: ObjectId| {
+        if tree.is_null() {
+            return false;
+        }
         let info = checkpoint::read(repo, tree).ok().and_then(|(_, info)| Info::decode(repo.hash(), &info));
         info.is_some_and(|info| info.time < before)
     };
     let old = gone.take(READ_FOR_EXPIRY).filter(|(_, _, tree)| is_old(*tree));
-    let deletion = |(_, name, oid)| Change::Delete { name, expected: Expected::Is(oid) };
-    delete(context, old.map(deletion).collect())
+    delete(context, old.map(|(_, name, tree)| (name, tree)))
 }

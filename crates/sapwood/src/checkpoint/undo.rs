@@ -32,6 +32,7 @@ use super::{
     limits::Limits,
     present::Present,
     series::Series,
+    untracked_since,
 };
 use crate::{
     Context, Error, Events, HeadChange, Notice, PlanError, Repository, RunError,
@@ -132,8 +133,35 @@ pub struct Prepared<'a> {
     saved: Option<Pending>,
     /// The entry of the state that is reached.
     after: Pending,
-    head: Vec<Change>,
+    head: HeadChanges,
     report: Report,
+}
+
+/// The changes of HEAD and its branch.
+struct HeadChanges {
+    changes: Vec<Change>,
+    /// HEAD as it was when they were planned.
+    before: Head,
+}
+
+impl HeadChanges {
+    /// Returns an error if HEAD has another value now: the changes would move a branch that it is
+    /// not on.
+    fn check(&self, context: Context<'_>) -> Result<(), Error> {
+        if self.changes.is_empty() || context.repo.head()? == self.before {
+            return Ok(());
+        }
+        Err(Error::Failed("HEAD was changed meanwhile; try again".into()))
+    }
+
+    fn apply(self, context: Context<'_>) -> Result<(), Error> {
+        self.check(context)?;
+        if self.changes.is_empty() {
+            return Ok(());
+        }
+        let moved = store::refs::apply(&refs::options(context)?, self.changes);
+        moved.map_err(|error| Error::cannot_move_head(HeadChange::Reset)(error.into()))
+    }
 }
 
 /// Stores the present state, and plans the way to the entry.
@@ -146,13 +174,7 @@ pub fn prepare(context: Context<'_>, request: Request) -> Result<Prepared<'_>, P
     let newest = series.newest(context);
     // An ignored file that the newest entry holds is a part of the present state, too.
     let mut also = newest.as_ref().map_or_else(Vec::new, |newest| {
-        let (root, index) = (transaction.worktree(), &transaction.index);
-        let found = checkpoint::untracked_since(context.repo, root, index, &newest.state);
-        found.unwrap_or_else(|error| {
-            let error = series.unreadable(newest.number, error.to_string());
-            context.events.notice(Notice::CheckpointLeftOut(error.to_string()));
-            Vec::new()
-        })
+        untracked_since(context, transaction.worktree(), &transaction.index, &series, newest)
     });
     let mut known = None;
     loop {
@@ -307,11 +329,12 @@ fn forward(repo: &Opened, series: &Series, newest: &Entry, steps: u64) -> Result
 }
 
 /// Returns the changes of HEAD and its branch, and checks them.
-fn head_changes(context: Context<'_>, request: &Request, target: &Entry) -> Result<Vec<Change>, Error> {
-    if !request.head {
-        return Ok(Vec::new());
-    }
+fn head_changes(context: Context<'_>, request: &Request, target: &Entry) -> Result<HeadChanges, Error> {
     let repo = context.repo;
+    let now = repo.head()?;
+    if !request.head {
+        return Ok(HeadChanges { changes: Vec::new(), before: now });
+    }
     let Info { head, branch, .. } = &target.info;
     let refused = |reason: BString| {
         Err(Error::Failed(text!(
@@ -327,7 +350,6 @@ fn head_changes(context: Context<'_>, request: &Request, target: &Entry) -> Resu
         return refused(text!("the commit ", commit.to_string(), " is gone"));
     }
     let message = text!("undo: moving to checkpoint ", target.number.to_string());
-    let now = repo.head()?;
     let mut changes = Vec::new();
     match (branch, *head) {
         (None, None) => return refused("it is not recorded".into()),
@@ -344,12 +366,17 @@ fn head_changes(context: Context<'_>, request: &Request, target: &Entry) -> Resu
             if let (Some(_), None) = (value, commit) {
                 return refused(text!("'", branch, "' had no commit then, and has one now"));
             }
+            let is_on_it = now.branch() == Some(branch.as_bstr());
+            if value.is_some() && value != commit && !is_on_it {
+                // No entry has the commit of this branch: no redo would lead back.
+                return refused(text!("'", branch, "' has moved since, and HEAD is not on it"));
+            }
             if let Some(new) = commit.filter(|commit| value != Some(*commit)) {
                 let expected = value.map_or(Expected::Missing, Expected::Is);
                 let message = message.clone();
                 changes.push(Change::Update { name: branch.clone(), new, expected, message });
             }
-            if now.branch() != Some(branch.as_bstr()) {
+            if !is_on_it {
                 let (message, target) = (Some(message), branch.clone());
                 changes.push(Change::Symbolic {
                     name: "HEAD".into(),
@@ -365,7 +392,7 @@ fn head_changes(context: Context<'_>, request: &Request, target: &Entry) -> Resu
         let checked = store::refs::preflight(&refs::options(context)?, &changes);
         checked.map_err(|error| Error::cannot_move_head(HeadChange::Reset)(error.into()))?;
     }
-    Ok(changes)
+    Ok(HeadChanges { changes, before: now })
 }
 
 impl<'a> Prepared<'a> {
@@ -380,6 +407,7 @@ impl<'a> Prepared<'a> {
     pub fn execute(self) -> Result<Report, Error> {
         let Prepared { mut transaction, mut series, limits, planned, saved, after, head, mut report } = self;
         let context = transaction.context();
+        head.check(context)?;
         if let Some(Pending { tree, info }) = saved {
             report.saved = Some(series.append(context, tree, &info, true, &limits)?);
         }
@@ -389,11 +417,9 @@ impl<'a> Prepared<'a> {
         if report.is_incomplete {
             return Ok(report);
         }
-        if !head.is_empty() {
-            let moved = store::refs::apply(&refs::options(context)?, head);
-            moved.map_err(|error| Error::cannot_move_head(HeadChange::Reset)(error.into()))?;
-        }
+        head.apply(context)?;
         report.number = Some(series.append(context, after.tree, &after.info, false, &limits)?);
+        drop(transaction);
         series.expire(context, &limits, report.saved)?;
         Ok(report)
     }

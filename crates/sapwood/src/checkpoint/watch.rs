@@ -4,8 +4,10 @@
 //! from the newest one; the wait for a change, and for the pause after it; an entry again.
 //!
 //! The repository is opened anew for each entry. If that fails, because the worktree is unmounted
-//! or its configuration is damaged, no entry is made until it succeeds again. The run ends when
-//! the interrupt is raised, or when the Git directory of the worktree is gone.
+//! or its configuration is damaged, no entry is made until it succeeds again. A worktree that is
+//! unmounted during the comparison gets no entry either: its root is open before it begins, and is
+//! compared with the path after it. The run ends when the interrupt is raised, or when the Git
+//! directory of the worktree is gone.
 //!
 //! ```no_run
 //! use sapwood::{Repository, Silent, checkpoint::watch};
@@ -18,7 +20,8 @@
 
 use std::{
     io::ErrorKind,
-    path::{Path, PathBuf},
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -26,9 +29,9 @@ use bstr::BString;
 use engine::tree_watch::TreeWatch;
 use repo::Repository as Opened;
 use store::index::ReadOptions;
-use sys::{File, by_path};
+use sys::{Dir, File, by_path};
 
-use super::{Report as Made, limits::Limits, make_if_changed};
+use super::{Report as Made, Unsaved, limits::Limits, open_root, series::is_index_locked};
 use crate::{
     Context, Error, Events, Notice, PlanError, Repository, RunError, events::Notices, settings::Settings,
     text,
@@ -41,10 +44,12 @@ pub const SETTLE: Duration = Duration::from_millis(500);
 /// The shortest pause: with none, the wait for a lock would occupy a processor.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// Under changes without a pause an entry is made after this time.
+/// Under changes without a pause an entry is made after this time, or after the pause if that is
+/// longer.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The longest wait. A signal just before a wait is seen after it.
+/// The longest wait. A signal just before a wait, an interrupt and the end of the worktree are seen
+/// after it.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// The file in the Git directory of a worktree that its watcher locks.
@@ -115,7 +120,10 @@ pub fn begin(context: Context<'_>, request: Request) -> Result<Watcher, Error> {
     if !sys::try_lock(&lock).map_err(Error::cannot_open(&path))? {
         return Err(Error::Watched);
     }
-    Ok(Watcher { request, tree: Some(watch(context)?), _lock: lock })
+    let root = open_root(context)?;
+    let tree = watch(context)?;
+    must_be_root(context, &root)?;
+    Ok(Watcher { request, tree: Some(tree), _lock: lock })
 }
 
 /// Watches the worktree.
@@ -157,11 +165,11 @@ impl Watcher {
 
     /// Makes an entry of a state that differs from the newest one, in the repository as it is now.
     fn store(&mut self, context: Context<'_>) -> Result<Option<Made>, Error> {
+        let root = open_root(context)?;
         let top = context.repo.work_tree().ok_or(Error::NoWorktree)?;
         let repo = Opened::open(&context.repo.options_at(top))?;
         if (repo.work_tree(), repo.git_dir()) != (Some(top), context.repo.git_dir()) {
-            let path = std::os::unix::ffi::OsStrExt::as_bytes(top.as_os_str());
-            return Err(Error::Failed(text!("'", path, "' is not the worktree that was watched")));
+            return Err(is_another(top));
         }
         let settings = Settings::read(&repo, context.events)?.for_recording();
         let context = Context { repo: &repo, settings: &settings, ..context };
@@ -169,36 +177,56 @@ impl Watcher {
         if self.tree.as_ref().is_none_or(TreeWatch::is_stale) {
             self.tree = Some(watch(context)?);
         }
+        let unsaved = Unsaved::look(context, &root)?;
+        must_be_root(context, &root)?;
+        if !unsaved.is_changed() {
+            return Ok(None);
+        }
         let Request { label, command, .. } = self.request.clone();
-        make_if_changed(context, super::Request { label, command })
+        unsaved.save(super::Request { label, command }).map(Some)
     }
 
     /// Waits for a change, and then for a pause.
     fn wait(&mut self, context: Context<'_>) -> Result<(), Error> {
         let settle = self.request.settle.max(SHORTEST);
+        let longest = settle.max(LONGEST);
         let Some(tree) = &mut self.tree else { return Ok(()) };
+        let is_over = || context.check_interrupt().map(|()| is_gone(context.repo.git_dir()));
         while !tree.wait(WAIT)? {
-            context.check_interrupt()?;
-            if is_gone(context.repo.git_dir()) {
+            if is_over()? {
                 return Ok(());
             }
         }
         let first = Instant::now();
-        let lock = locked_by(&context.repo.index_path());
-        let is_locked = || matches!(by_path::stat(&lock), Ok(Some(_)));
-        // A command that holds the index is in the middle of its changes.
-        while first.elapsed() < LONGEST && (tree.wait(settle)? || is_locked()) {
-            context.check_interrupt()?;
+        let mut last = first;
+        while first.elapsed() < longest && !is_over()? {
+            if tree.wait(settle.saturating_sub(last.elapsed()).min(WAIT))? {
+                last = Instant::now();
+            } else if last.elapsed() >= settle {
+                // A command that holds the index is in the middle of its changes.
+                if !is_index_locked(context.repo) {
+                    break;
+                }
+                last = Instant::now();
+            }
         }
         Ok(())
     }
 }
 
-/// Returns the path of the lock of a file.
-fn locked_by(path: &Path) -> PathBuf {
-    let mut lock = path.as_os_str().to_owned();
-    lock.push(".lock");
-    lock.into()
+/// Returns an error if the root of the worktree is not the directory `root`, which the caller has
+/// opened there before.
+fn must_be_root(context: Context<'_>, root: &Dir) -> Result<(), Error> {
+    let top = context.repo.work_tree().ok_or(Error::NoWorktree)?;
+    let identity = |dir: &Dir| dir.stat_self().map(|stat| (stat.dev, stat.ino));
+    let held = identity(root).map_err(Error::cannot_open(top))?;
+    let now = identity(&open_root(context)?).map_err(Error::cannot_open(top))?;
+    if held == now { Ok(()) } else { Err(is_another(top)) }
+}
+
+fn is_another(top: &Path) -> Error {
+    let path = top.as_os_str().as_bytes();
+    Error::Failed(text!("'", path, "' is not the worktree that was watched"))
 }
 
 fn is_gone(git_dir: &Path) -> bool {

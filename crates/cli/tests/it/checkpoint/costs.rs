@@ -13,6 +13,8 @@ use crate::{SAPWOOD, full};
 struct Calls {
     all: usize,
     flushes: usize,
+    /// Objects that exist get a new time before an entry refers to them.
+    freshened: usize,
 }
 
 fn traced(repo: &Repo<'_>, args: &[&str]) -> Calls {
@@ -24,15 +26,24 @@ fn traced(repo: &Repo<'_>, args: &[&str]) -> Calls {
     let output = command.output().expect("strace is there");
     assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(&trace).expect("it wrote it");
-    let is_flush = |line: &&str| {
-        let call = line.trim_start_matches(|char: char| char.is_ascii_digit() || char == ' ');
-        ["fsync(", "fdatasync(", "syncfs(", "sync_file_range("].iter().any(|name| call.starts_with(name))
+    let count = |names: &[&str]| {
+        let calls = text
+            .lines()
+            .map(|line| line.trim_start_matches(|char: char| char.is_ascii_digit() || char == ' '));
+        calls.filter(|call| names.iter().any(|name| call.starts_with(name))).count()
     };
-    Calls { all: text.lines().count(), flushes: text.lines().filter(is_flush).count() }
+    Calls {
+        all: text.lines().count(),
+        flushes: count(&["fsync(", "fdatasync(", "syncfs(", "sync_file_range("]),
+        freshened: count(&["utimensat("]),
+    }
 }
 
 fn repository(sandbox: &Sandbox, files: usize) -> Repo<'_> {
-    let repo = sandbox.init("repo");
+    filled(sandbox.init("repo"), files)
+}
+
+fn filled(repo: Repo<'_>, files: usize) -> Repo<'_> {
     for number in 0..files {
         repo.write(format!("d{}/f{number}", number / 100), format!("{number}\n"));
     }
@@ -43,7 +54,7 @@ fn repository(sandbox: &Sandbox, files: usize) -> Repo<'_> {
 /// Changes ten files, in five directories or fewer, and stores them.
 fn ten_changes(repo: &Repo<'_>, round: usize) -> Calls {
     for number in 0..10 {
-        repo.write(format!("d{}/f{}", number % 3, (number % 3) * 100 + number), format!("{round}\n"));
+        repo.write(format!("d{}/f{}", number % 3, (number % 3) * 100 + number), format!("round {round}\n"));
     }
     traced(repo, &["checkpoint", "-q"])
 }
@@ -64,6 +75,21 @@ fn an_entry_costs_the_same_flushes_for_any_change() {
     assert_eq!(traced(&repo, &["checkpoint", "-q"]).flushes, FLUSHES);
 }
 
+/// The trees of directories without changes come from the cache-tree: no one builds them again, and
+/// looks for the result.
+#[test]
+fn trees_without_changes_are_not_built() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    // The objects stay loose, so each tree that is found costs a call.
+    repo.git(&["config", "maintenance.auto", "false"]);
+    let repo = filled(repo, 2_500);
+    done(&repo, &["checkpoint", "-q"]);
+    for calls in [traced(&repo, &["checkpoint", "-q"]), ten_changes(&repo, 1), ten_changes(&repo, 2)] {
+        assert!(calls.freshened < 10, "25 directories: {calls:?}");
+    }
+}
+
 /// In a workspace, the calls do not depend on the number of files.
 #[test]
 fn a_checkpoint_in_a_workspace_depends_on_the_changes() {
@@ -81,7 +107,11 @@ fn a_checkpoint_in_a_workspace_depends_on_the_changes() {
         let workspace = sandbox.repo("repo.workspaces/w");
         ten_changes(&workspace, 1);
         ten_changes(&workspace, 2);
+        let lists =
+            || fs::read_dir(repo.join(".git/sapwood/workspaces/w/snapshots")).map_or(0, Iterator::count);
+        let before = lists();
         found.push((files, ten_changes(&workspace, 3)));
+        assert_eq!(lists(), before, "no index has the token of a list");
         done(&repo, &["workspace", "remove", "--force", "w"]);
     }
     println!("{found:?}");

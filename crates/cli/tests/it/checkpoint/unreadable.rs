@@ -167,6 +167,25 @@ fn unreadable_rules_are_an_error() {
     assert_eq!(repo.git(&["for-each-ref", "refs/sapwood"]).stdout, "");
 }
 
+/// The present state cannot hold an ignored file that the user cannot read.
+#[test]
+fn an_unreadable_ignored_file_in_the_way_stays() {
+    if !may_test() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let repo = repository(&sandbox);
+    repo.write("out", "then\n");
+    done(&repo, &["checkpoint"]);
+    repo.write(".gitignore", "out\n");
+    repo.write("out", "now\n");
+    set_mode(&repo, "out", 0);
+    let message = "fatal: 'out' cannot be read, so no checkpoint holds it: Permission denied\n";
+    assert_eq!(refused(&repo, &["undo", "--to", "1"]), message);
+    set_mode(&repo, "out", 0o644);
+    assert_eq!(repo.read("out"), "now\n");
+}
+
 /// The paths stand in the document too.
 #[test]
 fn unreadable_files_are_in_the_document() {

@@ -162,6 +162,40 @@ fn watches_are_bounded_by_directories() {
     watcher.end();
 }
 
+/// The memory of a comparison is released after it.
+#[test]
+fn comparisons_leave_no_memory() {
+    let sandbox = Sandbox::new();
+    let repo = repository(&sandbox);
+    let long = "long".repeat(50);
+    for number in 0..4_000 {
+        repo.write(format!("{}/{long}{number}", number % 20), "");
+    }
+    repo.git(&["add", "."]);
+    let mut watcher = Watcher::start(&repo, &["-q"]);
+    let resident = |watcher: &Watcher| {
+        let status = fs::read_to_string(format!("/proc/{}/status", watcher.child.id())).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number")
+    };
+    let has = |number: usize| repo.exists(format!(".git/refs/sapwood/checkpoints/main/{number}"));
+    let mut entry = |number: usize| {
+        repo.write("a", format!("{number}\n"));
+        let before = Instant::now();
+        while !has(number) {
+            assert!(before.elapsed() < LONG, "{}", watcher.errors());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        resident(&watcher)
+    };
+    (1..=3).for_each(|number| drop(entry(number)));
+    let before = entry(4);
+    // The index takes a megabyte.
+    let after = (5..=24).map(&mut entry).last().expect("twenty entries");
+    assert!(after < before + 10_000, "{before} kB, then {after} kB");
+    watcher.end();
+}
+
 #[test]
 fn a_second_watcher_is_refused() {
     let sandbox = Sandbox::new();

@@ -91,7 +91,17 @@ fn documents_are_as_the_page_says() {
         assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
         run.stdout.to_string()
     };
-    check(&mut examples, "checkpoint --json", &there(&["checkpoint", "--json", "-m", "first"]));
+    one.git(&["init", "-q", "nested"]);
+    let example = examples["checkpoint --json"].clone();
+    let made = check(&mut examples, "checkpoint --json", &there(&["checkpoint", "--json", "-m", "first"]));
+    let place_of = |document: &Value| {
+        let name = document["ref"].as_str().expect("a name").to_owned();
+        let parts: Vec<&str> = name.split('/').collect();
+        (parts[..4].join("/"), parts.len())
+    };
+    assert_eq!(place_of(&made), place_of(&example));
+    assert_eq!(made["leftOut"][0]["reason"], example["leftOut"][0]["reason"]);
+    one.remove("nested");
     one.write("file", "more\n");
     check(&mut examples, "undo --json", &there(&["undo", "--json"]));
     check(&mut examples, "redo --json", &there(&["redo", "--json"]));

@@ -1,12 +1,14 @@
 //! Checkpoints, undo, redo and forks as operations. Git looks at the result.
 
 mod damaged;
+mod expiry;
 mod forks;
 mod model;
 mod random;
 mod refused;
 mod series;
 mod states;
+mod watched;
 
 use sapwood::{
     Silent,

@@ -135,9 +135,12 @@ impl Walk<'_> {
         let model = Model::of(&self.repo);
         let made = checkpoint(&self.repo, "");
         self.check_present(&model);
+        let has_moved = self.at + 1 < self.line.len() || self.is_moved();
+        // After an undo, a restored file that is ignored now is no change.
+        let present = self.present();
+        let model = if self.is_moved() && self.is_held(&present) { present } else { model };
         let is_same = self.is_held(&model);
         assert_eq!(made.is_changed, !is_same);
-        let has_moved = self.at + 1 < self.line.len() || self.is_moved();
         if !(is_same && has_moved) {
             self.line.truncate(self.at + 1);
             self.line.push(made.number);

@@ -1,11 +1,6 @@
 //! Refusals of an undo, and files that change under it.
 
-use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
-
-use sapwood::{
-    Silent,
-    checkpoint::undo::{self, Goal},
-};
+use sapwood::checkpoint::undo::{self, Goal};
 use testkit::Sandbox;
 
 use super::{checkpoint, committed, model::everything, travel};
@@ -83,40 +78,6 @@ fn files_of_a_submodule_stay() {
     assert_eq!(everything(&repo), before);
 }
 
-/// The present state cannot hold an ignored file that the user cannot read.
-#[test]
-fn unreadable_files_in_the_way_stay() {
-    if sys::user::effective_uid() == 0 {
-        return;
-    }
-    let sandbox = Sandbox::new();
-    let repo = committed(&sandbox);
-    repo.write("out", "then\n");
-    checkpoint(&repo, "");
-    repo.write(".gitignore", "*.o\nout\n");
-    repo.write("out", "now\n");
-    let set = |mode| std::fs::set_permissions(repo.join("out"), Permissions::from_mode(mode));
-    set(0).expect("changed");
-    let refused = travel(&repo, Goal::To(1), false).expect_err("unreadable");
-    assert!(refused.starts_with("'out' is in the way"), "{refused}");
-    set(0o644).expect("changed");
-    assert_eq!(repo.read("out"), "now\n");
-}
-
-/// A second change in the same tick of the kernel's clock has the same time.
-#[test]
-fn a_plan_waits_for_the_clock() {
-    let sandbox = Sandbox::new();
-    let repo = committed(&sandbox);
-    checkpoint(&repo, "");
-    let repository = open(&repo);
-    repo.write("a", "now\n");
-    let _plan = undo::plan(&repository, undo::Request::default()).expect("a plan");
-    let changed = std::fs::metadata(repo.join("a")).expect("a file").modified().expect("a time");
-    let age = changed.elapsed().expect("the clock goes on");
-    assert!(age >= std::time::Duration::from_millis(10), "{age:?}");
-}
-
 #[test]
 fn a_locked_index_is_an_error_only_for_undo() {
     let sandbox = Sandbox::new();
@@ -142,6 +103,58 @@ fn a_branch_of_another_worktree_stays() {
     let refused = travel(&repo, Goal::To(1), true).expect_err("it is in use");
     assert!(refused.contains("'refs/heads/main' is checked out at '"), "{refused}");
     assert_eq!(repo.read("a"), "2\n");
+}
+
+/// No entry names the commits that a branch has got since, unless HEAD is on it.
+#[test]
+fn a_branch_that_head_is_not_on_does_not_move() {
+    let sandbox = Sandbox::new();
+    let repo = committed(&sandbox);
+    let value = |name: &str| repo.git(&["rev-parse", name]).stdout;
+    checkpoint(&repo, "");
+    let first = value("main");
+    repo.write("a", "2\n");
+    repo.commit("two");
+    let second = value("main");
+    let text =
+        "HEAD of checkpoint 1 cannot be restored: 'refs/heads/main' has moved since, and HEAD is not on it";
+    for away in [&["checkout", "-q", "-b", "other"][..], &["checkout", "-q", "--detach"]] {
+        repo.git(away);
+        let before = everything(&repo);
+        assert_eq!(travel(&repo, Goal::To(1), true).expect_err("it has moved"), text);
+        assert_eq!((everything(&repo), value("main")), (before, second.clone()));
+    }
+    // The branch that HEAD is on moves, and an entry has the commit before.
+    repo.git(&["checkout", "-q", "main"]);
+    let report = travel(&repo, Goal::To(1), true).expect("an undo");
+    assert_eq!((value("main"), repo.read("a")), (first.clone(), "1\n".into()));
+    let saved = report.saved.expect("an entry of the state before");
+    travel(&repo, Goal::To(saved), true).expect("an undo");
+    assert_eq!((value("main"), repo.read("a")), (second, "2\n".into()));
+    // A branch that is gone comes back.
+    repo.git(&["checkout", "-q", "other"]);
+    repo.git(&["branch", "-q", "-D", "main"]);
+    travel(&repo, Goal::To(1), true).expect("an undo");
+    assert_eq!((value("main"), value("HEAD")), (first.clone(), first));
+}
+
+/// HEAD moves to another branch between plan and run.
+#[test]
+fn head_that_moves_meanwhile_is_an_error() {
+    let sandbox = Sandbox::new();
+    let repo = committed(&sandbox);
+    checkpoint(&repo, "");
+    repo.write("a", "2\n");
+    repo.commit("two");
+    repo.git(&["branch", "other"]);
+    let repository = open(&repo);
+    let request = undo::Request { goal: Goal::To(1), head: true, ..undo::Request::default() };
+    let plan = undo::plan(&repository, request).expect("a plan");
+    repo.git(&["symbolic-ref", "HEAD", "refs/heads/other"]);
+    let refs = repo.git(&["for-each-ref"]).stdout;
+    let refused = plan.run(&sapwood::Silent).expect_err("HEAD has moved");
+    assert_eq!(refused.to_string(), "HEAD was changed meanwhile; try again");
+    assert_eq!((repo.git(&["for-each-ref"]).stdout, repo.read("a")), (refs, "2\n".into()));
 }
 
 /// Trees that somebody else made: no path leads out of the worktree or into `.git`.
@@ -195,6 +208,9 @@ fn hostile_entries_are_refused() {
         let refused = travel(&repo, Goal::To(number.get()), false).expect_err("no entry");
         assert!(refused.ends_with("is not a checkpoint"), "{refused}");
     }
-    let made = undo::plan(&open(&repo), undo::Request::default()).map(|plan| plan.run(&Silent));
-    assert!(made.is_err(), "the newest entry is damaged");
+    // The newest entry that can be read is the last one with a bad path.
+    let before = everything(&repo);
+    let refused = travel(&repo, Goal::Back(1), false).expect_err("a bad path");
+    assert_eq!(refused, "the checkpoint has the invalid path 'git~1/post-checkout'");
+    assert_eq!(everything(&repo), before);
 }

@@ -238,6 +238,42 @@ fn submodules_are_recorded_and_not_touched() {
     assert_eq!(status(&repo), " M sub\n");
 }
 
+/// A repository in the place of a submodule or a file, whose commits no tree here can name.
+#[test]
+fn repositories_of_another_hash_are_left_out() {
+    let sandbox = Sandbox::new();
+    let inner = sandbox.init("inner");
+    inner.write("f", "1\n");
+    inner.commit("inner");
+    let repo = committed(&sandbox);
+    repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../inner", "sub"]);
+    repo.commit("submodule");
+    for path in ["sub", "a"] {
+        repo.remove(path);
+        repo.git(&["init", "-q", "--object-format=sha256", path]);
+        let other = sandbox.repo(&format!("repo/{path}"));
+        other.write("f", "2\n");
+        other.commit("other");
+    }
+    let made = checkpoint(&repo, "");
+    let mut left: Vec<(String, &Reason)> =
+        made.left_out.iter().map(|left| (left.path.to_string(), &left.reason)).collect();
+    left.sort_by(|one, other| one.0.cmp(&other.0));
+    // The directory in the place of the file is untracked, too.
+    let expected = [("a", &Reason::OtherHash), ("a/", &Reason::Repository), ("sub", &Reason::OtherHash)];
+    assert_eq!(left, expected.map(|(path, reason)| (path.to_owned(), reason)));
+    let listed = repo.git(&["ls-tree", &format!("{}:worktree", made.name)]).stdout.to_string();
+    let sub = repo.git(&["ls-tree", "HEAD", "sub"]).stdout.to_string();
+    assert!(listed.contains(&sub) && !listed.contains("\ta\n"), "{listed}");
+    assert_eq!(repo.git(&["fsck", "--strict"]).stderr, "");
+    repo.write("dir/b", "changed\n");
+    undo(&repo);
+    assert_eq!(
+        (repo.read("dir/b"), repo.read("sub/f"), repo.read("a/f")),
+        ("2\n".into(), "2\n".into(), "2\n".into())
+    );
+}
+
 /// A file that is ignored now and was not then is stored before it is replaced.
 #[test]
 fn ignored_files_in_the_way_are_stored_first() {
@@ -252,6 +288,30 @@ fn ignored_files_in_the_way_are_stored_first() {
     assert_eq!((repo.read("out"), repo.read("other.o")), ("then\n".into(), "ignored\n".into()));
     redo(&repo);
     assert_eq!((repo.read("out"), repo.read(".gitignore")), ("now\n".into(), "*.o\nout\n".into()));
+}
+
+/// A checkpoint after an undo is no change, although a file that the undo restored is ignored now.
+#[test]
+fn a_restored_file_that_is_ignored_now_ends_no_redo() {
+    let sandbox = Sandbox::new();
+    let repo = committed(&sandbox);
+    repo.write("out", "1\n");
+    checkpoint(&repo, "");
+    repo.write("out", "2\n");
+    checkpoint(&repo, "");
+    repo.write(".git/info/exclude", "out\n");
+    undo(&repo);
+    assert_eq!(repo.read("out"), "1\n");
+    assert!(!checkpoint(&repo, "looked").is_changed);
+    assert_eq!(redo(&repo).reached, 2);
+    assert_eq!(repo.read("out"), "2\n");
+    // An entry of a changed state has no ignored files.
+    undo(&repo);
+    repo.write("a", "changed\n");
+    let made = checkpoint(&repo, "");
+    let listed = repo.git(&["ls-tree", "--name-only", &format!("{}:worktree", made.name)]).stdout;
+    assert_eq!(listed, ".gitignore\na\ndir\n");
+    assert_eq!(travel(&repo, Goal::Forward(1), false).expect_err("changed"), "nothing to redo");
 }
 
 /// Empty directories are in no entry, and give way to files.
