@@ -107,3 +107,46 @@ fn an_empty_directory_outside_goes_with_its_last_entry() {
         oracle.both(|repo| assert_eq!(repo.path.join("d").exists(), stays, "{args:?}"));
     }
 }
+
+/// A file outside of the cone that somebody wrote there is a change.
+#[test]
+fn a_changed_file_outside_keeps_its_worktree() {
+    for index in ["--no-sparse-index", "--sparse-index"] {
+        let oracle = Oracle::new(SAPWOOD, |repo| {
+            history(repo);
+            repo.git(&["worktree", "add", "-q", "--detach", "wt"]);
+            repo.git(&["-C", "wt", "sparse-checkout", "set", index, "a/b"]);
+            repo.write("wt/d/x", "mine\n");
+        });
+        let remove = ["worktree", "remove", "wt"];
+        let refused =
+            |code: i32, text: String| code == 128 && text.contains("contains modified or untracked");
+        let git = oracle.git().try_git(&remove);
+        assert!(refused(git.code, git.stderr.to_string()), "{index}: {}", git.stderr);
+        let ours = oracle.ours().run(SAPWOOD.as_ref(), &remove);
+        assert!(refused(ours.code, ours.stderr.to_string()), "{index}: {}", ours.stderr);
+        assert_eq!(oracle.ours().read("wt/d/x"), "mine\n", "{index}");
+        oracle.both(|repo| repo.write("wt/d/x", "one\n"));
+        let codes = [oracle.git().try_git(&remove), oracle.ours().run(SAPWOOD.as_ref(), &remove)];
+        assert_eq!(codes.map(|run| run.code), [0, 0], "{index}");
+        assert!(!oracle.ours().exists("wt"), "{index}");
+    }
+}
+
+#[test]
+fn a_changed_file_outside_shows_in_the_superproject() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        history(repo);
+        repo.git(&["init", "-q", "sub"]);
+        repo.write("sub/a/x", "one\n");
+        repo.write("sub/b/x", "one\n");
+        repo.git(&["-C", "sub", "add", "."]);
+        repo.git(&["-C", "sub", "commit", "-q", "-m", "one"]);
+        repo.git(&["add", "sub"]);
+        repo.git(&["commit", "-q", "-m", "sub"]);
+        repo.git(&["-C", "sub", "sparse-checkout", "set", "a"]);
+        repo.write("sub/b/x", "mine\n");
+    });
+    let status = oracle.same_answer_in("sub", "", &["status", "--porcelain"]);
+    assert_eq!(status.stdout, " M sub\n");
+}

@@ -78,6 +78,9 @@ pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<Submo
         .map_err(|source| LookError::Examine { path: top.display().to_string().into(), source })?;
     let mut index = store::index::load(&repo.index_path(), repo.hash(), &Default::default())?;
     sparse::expand(repo, &mut index)?;
+    if sparse::is_on(repo)? && !repo.config(&keys::sparse::EXPECT_FILES_OUTSIDE_OF_PATTERNS)? {
+        sparse::clear_present(&root, &mut index)?;
+    }
     let head = repo.head()?.oid();
     let untracked = !ignore_untracked && shows_untracked(repo)?;
     change_kinds(repo, &root, &index, head, &CountedChanges { submodules: None, untracked })

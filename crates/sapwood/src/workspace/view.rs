@@ -14,6 +14,7 @@ use engine::{
     diff,
     landing::{self, Tip},
     pathspec::Pathspecs,
+    sparse,
     workspace::{
         backend::Mounted,
         base::{Bases, Monitor},
@@ -269,6 +270,7 @@ impl<'a> View<'a> {
         let root = Dir::open(top).map_err(|source| Error::CannotOpen { path: top.clone(), source })?;
         let mut index = index::load(&repo.index_path(), repo.hash(), &ReadOptions::default())?;
         sparse_index::expand(&repo, &mut index)?;
+        sparse::clear_present(&root, &mut index)?;
         let untracked = if hides_untracked(&repo) { Untracked::Hidden } else { Untracked::Counts };
         // Unlike a status, it opens no untracked repository.
         if changes::any(&repo, &root, &index, Some(self.commit), untracked, Ignore::All)? {

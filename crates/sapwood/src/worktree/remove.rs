@@ -22,7 +22,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     guard::Removable,
-    sparse::Purpose,
+    sparse::{self, Purpose},
     trash::Trash,
     worktree::{
         admin::Found,
@@ -188,6 +188,9 @@ pub fn refuse_changes(worktrees: &Worktrees<'_>, worktree: &Worktree, shown: &BS
         None => Purpose::Files,
     };
     sparse_index::expand_for(&repo, &mut index, &|_| purpose)?;
+    if sparse::is_on(&repo)? && !settings.expects_files {
+        sparse::clear_present(&root, &mut index)?;
+    }
     let untracked = if hides_untracked(&repo) { Untracked::Hidden } else { Untracked::Counts };
     if changes::any(&repo, &root, &index, head, untracked, Ignore::None)? {
         Err(Error::Failed(text!(

@@ -254,3 +254,24 @@ fn a_user_who_may_mount_but_not_override_permissions_leaves_nothing() {
     assert_eq!(output.status.code(), Some(128), "{said}");
     assert_eq!(leftovers(&place), Vec::<PathBuf>::new(), "{said}");
 }
+
+#[test]
+fn a_changed_file_outside_of_the_cone_is_unsaved() {
+    for backend in ["overlay", "copy"] {
+        for kind in [&["--sealed"][..], &[]] {
+            let place = Place::new();
+            place.repo().write("out/file", "out\n");
+            place.repo().commit("out");
+            place.done(&[&["create", "-q", "one", "--backend", backend, "--sparse", "dir"], kind].concat());
+            let one = place.workspace("one");
+            assert!(one.exists("dir/deep/file") && !one.exists("out"), "{backend} {kind:?}");
+            one.write("out/file", "mine\n");
+            let refused = place.run(&["remove", "one"]);
+            let text = refused.stderr.to_string();
+            assert!(text.contains("contains modified or untracked files"), "{backend} {kind:?}: {text}");
+            assert_eq!(one.read("out/file"), "mine\n", "{backend} {kind:?}");
+            one.write("out/file", "out\n");
+            place.done(&["remove", "one"]);
+        }
+    }
+}
