@@ -289,7 +289,19 @@ fn find<'w>(worktrees: &'w [Worktree], arg: &BStr, path: Option<&Path>) -> Optio
 /// Returns the worktree at a path.
 fn find_by_path<'w>(worktrees: &'w [Worktree], path: &Path) -> Option<&'w Worktree> {
     let wanted = real(path)?;
-    worktrees.iter().find(|worktree| real(&worktree.path).as_ref() == Some(&wanted))
+    // Most worktrees are elsewhere, and one call says so.
+    let id = file_id(&wanted);
+    let may_be = |worktree: &&Worktree| match (&id, file_id(&worktree.path)) {
+        (Ok(wanted), Ok(found)) => *wanted == found,
+        _ => true,
+    };
+    let mut candidates = worktrees.iter().filter(may_be);
+    candidates.find(|worktree| real(&worktree.path).as_ref() == Some(&wanted))
+}
+
+/// Returns the device and the inode of what a path leads to; `None` if it leads nowhere.
+fn file_id(path: &Path) -> std::io::Result<Option<(u64, u64)>> {
+    Ok(by_path::stat_followed(path)?.map(|stat| (stat.dev, stat.ino)))
 }
 
 /// Resolves symlinks in the path; its last component may be missing.
