@@ -44,6 +44,9 @@ pub fn parse_initializing(reason: &[u8]) -> Option<(u64, PathBuf)> {
 /// The file of the state with the path of `create --at`.
 pub const AT: &str = "at";
 
+/// The file of the state of a sealed workspace that exists since it has claimed its directory.
+const CLAIMED: &str = "claimed";
+
 /// The beginning of the file `.git` in the directory of an unmounted workspace. Git does not accept
 /// this format, so it refuses to work there.
 const NOT_MOUNTED: &[u8] = b"not mounted: ";
@@ -241,6 +244,20 @@ impl Workspace {
             Activity::Begun(_) => Err(Error::Interrupted { name: self.name.clone() }),
             Activity::Active | Activity::Frozen | Activity::Check(_) => Ok(()),
         }
+    }
+
+    /// Records that the directory belongs to this workspace, which is being created.
+    pub fn mark_claimed(&self) -> Result<(), Error> {
+        let path = self.state.join(CLAIMED);
+        let made = by_path::create_new(&path, 0o666).map(drop);
+        made.map_err(|source| Error::Io { action: "create", path, source })
+    }
+
+    /// Returns true if the directory may belong to somebody else: the creation of this sealed
+    /// workspace ended before it claimed the directory.
+    pub fn is_unclaimed(&self) -> bool {
+        let is_begun = self.record.sealed.is_some() && matches!(self.record.activity, Activity::Begun(_));
+        is_begun && !matches!(by_path::stat(&self.state.join(CLAIMED)), Ok(Some(_)))
     }
 
     /// Returns true if a landing is checked in it, or was when the process was killed.

@@ -90,7 +90,10 @@ pub fn remove(
     trash: &mut Trash<'_>,
 ) -> Result<(), Error> {
     let record = &workspace.record;
-    let in_place = (!record.backend.has_upper()).then(|| Removable::of(repo, &record.dir)).transpose()?;
+    // Files in a directory that the workspace has not claimed belong to somebody else.
+    let is_unclaimed = workspace.is_unclaimed();
+    let is_in_place = !record.backend.has_upper() && !is_unclaimed;
+    let in_place = is_in_place.then(|| Removable::of(repo, &record.dir)).transpose()?;
     if record.backend.has_upper() {
         backend::discard(record.backend, &Site::of(workspace), busy)?;
     }
@@ -129,8 +132,9 @@ pub fn remove(
                 let _ = whole::remove_gitfile(top);
             }
             match whole::remove_empty(top) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io(error)),
-                _ => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(_) if is_unclaimed => Ok(()),
+                removed => removed.map_err(io),
             }
         }
     }

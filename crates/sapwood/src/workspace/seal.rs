@@ -1,9 +1,10 @@
 //! Creating a sealed workspace: a repository of its own, with files from a base.
 //!
-//! Order: the base; the state, whose record names this process; the directory, which `.git` claims;
-//! the Git directory; the mount; the sync; the record of a complete workspace. A failure removes
-//! everything except the base. A kill leaves a record with the number of the process, by which
-//! `workspace gc` removes the rest.
+//! Order: the base; the state, whose record names this process; the file `.git`, which claims the
+//! directory; the mark of the claim in the state; the Git directory; the mount; the sync; the
+//! record of a complete workspace. A failure removes everything except the base. A kill leaves a
+//! record with the number of the process. `workspace gc` finds it there, and [`remains`] decides
+//! how much it may remove.
 //!
 //! Design: docs/design/sealed.md.
 
@@ -13,7 +14,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     switch::names,
     workspace::{
-        record::{Activity, Sealed},
+        record::{Activity, Sealed, Workspace},
         sealed::{self, Head, Hooks, Parts, Shared, Sharing},
     },
     worktree::{admin::Admin, removal::remove_incomplete},
@@ -27,8 +28,9 @@ use sys::by_path;
 
 use super::{
     create::Report,
+    land,
     maker::{Maker, NewWorkspace, WorkspaceOptions},
-    mounts,
+    mounts, remove,
 };
 use crate::{
     Error, Notice,
@@ -114,27 +116,57 @@ pub fn create(
     let files = maker.files(sealed.commit, &at.path)?;
     let files = files.ok_or_else(|| Error::failed("no backend serves a sealed workspace here"))?;
     let admin = Admin { dir: PathBuf::new(), id: sys::os_str(name).to_owned() };
-    let admin = Admin { dir: files.create_state(&admin)?, ..admin };
+    let git_dir = files.create_state(&admin).inspect_err(|_| files.undo())?;
+    let admin = Admin { dir: git_dir, ..admin };
     // Commands that come meanwhile refuse the workspace, or wait.
     let locked = files.workspace().lock(&worktrees.repo.trust());
-    let _lock = match locked.map_err(Error::from).and_then(|lock| at.claim(settings).map(|()| lock)) {
-        Ok(lock) => lock,
-        Err(error) => {
-            files.undo();
-            return Err(error);
-        }
-    };
+    let locked = locked.map_err(Error::from).and_then(|lock| at.claim(settings).map(|()| lock));
+    let _lock = locked.inspect_err(|_| files.undo())?;
     let new = New { worktrees, settings, files: &files, workspace, sealed, options, at, admin: &admin };
-    if let Err(error) = new.fill() {
+    let complete = new.fill().and_then(|()| {
+        let mut complete = files.workspace().clone();
+        complete.record.activity = Activity::Active;
+        complete.store(&settings.fsync)?;
+        Ok(complete)
+    });
+    let complete = complete.inspect_err(|_| {
         files.undo();
         remove_incomplete(&[&at.path], sys::cores());
-        return Err(error);
-    }
-    let mut complete = files.workspace().clone();
-    complete.record.activity = Activity::Active;
-    complete.store(&settings.fsync)?;
+    })?;
     let backend = complete.record.backend;
     Ok(Report { path: at.path.clone(), git_dir: at.path.join(".git"), backend, hook: 0 })
+}
+
+/// The remains of a creation that was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remains {
+    /// Nothing that a user has made. The directory may be somebody else's, and stays then.
+    Nothing,
+    /// A workspace in which somebody may have worked.
+    Work,
+}
+
+/// Returns the remains of a sealed workspace whose creation was killed. Files in its directory
+/// count as work, because those of a checkout cannot be distinguished from those of a user.
+pub fn remains(worktrees: &Worktrees<'_>, workspace: &Workspace) -> Remains {
+    let has_upper = workspace.record.backend.has_upper();
+    let is_used = if has_upper {
+        !remove::is_empty(workspace)
+    } else if workspace.is_unclaimed() {
+        false
+    } else {
+        // HEAD comes before the first file. Without it, a new repository may have an index.
+        !remove::is_empty(workspace) || has_git(worktrees, workspace)
+    };
+    if is_used { Remains::Work } else { Remains::Nothing }
+}
+
+/// Returns true if the Git directory of a workspace has a commit or an index.
+fn has_git(worktrees: &Worktrees<'_>, workspace: &Workspace) -> bool {
+    let is_there = |path: PathBuf| matches!(by_path::stat(&path), Ok(Some(_)));
+    let git_dir = workspace.git_dir();
+    let has_commit = || land::foreign_tip(worktrees, workspace).is_ok_and(|tip| tip.commit.is_some());
+    is_there(git_dir.join("index")) || has_commit()
 }
 
 /// A workspace whose place is claimed.
@@ -154,6 +186,7 @@ impl New<'_> {
         let (files, admin, top) = (self.files, self.admin, &self.at.path);
         let has_upper = files.workspace().record.backend.has_upper();
         let io = |path: PathBuf| move |source| Error::CannotOpen { path, source };
+        files.workspace().mark_claimed()?;
         if !has_upper {
             // The claim gives way to the directory.
             by_path::remove_file(&admin.dir).map_err(io(admin.dir.clone()))?;

@@ -36,7 +36,11 @@ use store::{
 };
 use sys::{Dir, Stat, by_path};
 
-use super::{class::OPERATIONS, land, mounts, remove};
+use super::{
+    class::OPERATIONS,
+    land, mounts, remove,
+    seal::{self, Remains},
+};
 use crate::{
     Error,
     read_tree::{self, ReadTree},
@@ -52,7 +56,10 @@ pub(super) fn refuse_unsaved(
     workspace: &Workspace,
 ) -> Result<Option<State>, Error> {
     if matches!(workspace.record.activity, Activity::Begun(_)) {
-        return Ok(None);
+        return match seal::remains(worktrees, workspace) {
+            Remains::Nothing => Ok(None),
+            Remains::Work => Err(interrupted(workspace)),
+        };
     }
     let name = workspace.name.as_encoded_bytes();
     let unknown = |error: Error| remove::unknown_changes(name, Some(error));
@@ -200,6 +207,14 @@ const CHANGED: &str = "contains modified or untracked files";
 fn refused(workspace: &Workspace, cause: &BString) -> Error {
     let name = workspace.name.as_encoded_bytes();
     Error::failed(text!("'", name, "' ", cause, ", use --force to delete it"))
+}
+
+fn interrupted(workspace: &Workspace) -> Error {
+    let name = workspace.name.as_encoded_bytes();
+    let advice = "complete it: sapwood workspace gc".to_owned();
+    let message =
+        text!("the creation of '", name, "' was interrupted, and it holds files, use --force to delete it");
+    Error::Advised { message, advice }
 }
 
 fn not_landed(workspace: &Workspace, shown: &BString) -> Error {

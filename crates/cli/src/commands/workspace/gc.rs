@@ -1,6 +1,7 @@
 //! `workspace gc`: completes or removes the remains of killed commands.
 //!
-//! - a workspace whose creation was interrupted is removed, unless its upper layer contains files;
+//! - a workspace whose creation was interrupted is removed, unless somebody may have worked in it;
+//!   a directory that it has not claimed stays in any case;
 //! - the workspace of a check of a landing is removed if the process of the landing is gone;
 //! - a removal, a move and a rebase that had passed the point of no return are completed;
 //! - temporary files from before that point are removed;
@@ -31,6 +32,7 @@ use engine::{
 use sapwood::workspace::{
     budget, land, missing,
     remove::{self as files, is_empty},
+    seal::{self, Remains},
 };
 use serde_json::{Value, json};
 use sys::by_path;
@@ -337,10 +339,10 @@ impl Leftover {
             return Ok(match workspace.record.activity {
                 _ if has(&workspace.removal()) => Some(Leftover::Removal(workspace)),
                 Activity::Begun(pid) if is_another(pid) && sys::is_running(pid) == Some(true) => None,
-                Activity::Begun(_) if workspace.record.backend.has_upper() && !is_empty(&workspace) => {
-                    Some(Leftover::Complete(workspace))
-                }
-                Activity::Begun(_) => Some(Leftover::Begun(workspace)),
+                Activity::Begun(_) => Some(match seal::remains(&context.worktree_context(), &workspace) {
+                    Remains::Work => Leftover::Complete(workspace),
+                    Remains::Nothing => Leftover::Begun(workspace),
+                }),
                 Activity::Active | Activity::Frozen | Activity::Check(_) => None,
             });
         }

@@ -238,3 +238,20 @@ fn a_setting_makes_worktrees_sealed() {
     assert_eq!(add(&["--orphan", "../other"]).code, 128);
     place.done(&["remove", "agent"]);
 }
+
+/// The filter puts a directory in the way of the record, which the creation writes at its end.
+#[test]
+fn a_creation_that_fails_at_its_end_leaves_nothing() {
+    let place = Place::new();
+    let repo = place.repo();
+    repo.write(".gitattributes", "file filter=x\n");
+    repo.commit("attributes");
+    let lock = repo.join(".git/sapwood/workspaces/one/record.lock/x");
+    repo.git(&["config", "--global", "filter.x.smudge", &format!("mkdir -p {}; cat", lock.display())]);
+    let args = ["create", "-q", "--sealed", "one", "--backend", "copy"];
+    let failed = place.run(&args);
+    assert!(failed.code != 0 && failed.stderr.to_string().contains("record.lock"), "{}", failed.stderr);
+    assert!(leftovers(&place).is_empty(), "{:?}", leftovers(&place));
+    repo.git(&["config", "--global", "--unset", "filter.x.smudge"]);
+    place.done(&args);
+}
