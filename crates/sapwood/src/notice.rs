@@ -222,6 +222,8 @@ pub enum Notice {
     Fetch(BString),
     /// An error of a fetch or a clone that did not stop it.
     FetchError(BString),
+    /// The workspace of another landing's check could not be removed; the text says why.
+    CheckNotRemoved(BString),
     /// A rebase of this workspace that was killed is complete.
     RebaseCompleted(OsString),
     /// A stash entry changes no tracked file.
@@ -394,6 +396,7 @@ impl Notice {
             | Notice::Signature(text)
             | Notice::NotRemoved(text)
             | Notice::SignatureError(text)
+            | Notice::CheckNotRemoved(text)
             | Notice::Program(text)
             | Notice::LocalChanges(text)
             | Notice::Untracked(text)

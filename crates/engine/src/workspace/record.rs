@@ -47,6 +47,10 @@ pub const AT: &str = "at";
 /// The file of the state of a sealed workspace that exists since it has claimed its directory.
 const CLAIMED: &str = "claimed";
 
+/// The file of the state of a workspace in which a landing is checked. The process of the check
+/// holds its lock. It is not the lock of the workspace: the command of the check may use it.
+const CHECK: &str = "check";
+
 /// The beginning of the file `.git` in the directory of an unmounted workspace. Git does not accept
 /// this format, so it refuses to work there.
 const NOT_MOUNTED: &[u8] = b"not mounted: ";
@@ -113,8 +117,8 @@ pub enum Activity {
     /// The process with this number is creating it. If it is gone, nobody was told of the
     /// workspace.
     Begun(u64),
-    /// The process with this number checks a landing in it. If it is gone, nobody needs the
-    /// workspace.
+    /// The process with this number checks a landing in it ([`Workspace::is_being_checked`]). If it
+    /// is gone, nobody needs the workspace.
     Check(u64),
 }
 
@@ -265,6 +269,18 @@ impl Workspace {
         matches!(self.record.activity, Activity::Check(_))
     }
 
+    /// Returns true if the process that checks a landing in it still runs, or may run. Its number
+    /// alone does not say so: it may be that of a process in another namespace.
+    pub fn is_being_checked(&self) -> bool {
+        let Activity::Check(pid) = self.record.activity else { return false };
+        match by_path::open(&self.state.join(CHECK)).and_then(|file| sys::try_lock_shared(&file)) {
+            Ok(is_free) => !is_free,
+            // An older version has made it.
+            Err(error) if error.kind() == ErrorKind::NotFound => sys::is_running(pid) != Some(false),
+            Err(_) => true,
+        }
+    }
+
     /// Returns the layers of ignored files, from top to bottom.
     pub fn frozen(&self) -> Vec<PathBuf> {
         let newer = self.newer();
@@ -282,7 +298,8 @@ impl Workspace {
         self.record.project.map_or(Ok(None), |id| Project::at(self.place(), id))
     }
 
-    fn place(&self) -> &Path {
+    /// Returns the directory with the upper and the work directory.
+    pub fn place(&self) -> &Path {
         self.record.place.as_deref().unwrap_or(&self.state)
     }
 
@@ -318,6 +335,19 @@ impl Workspace {
     /// Takes the lock of the workspace against other commands that change it. Waits for them. The
     /// lock lasts until the file is closed. Refuses what [`Workspace::check`] refuses.
     pub fn lock(&self, trust: &Trust) -> Result<File, Error> {
+        self.lock_by(trust, |file| sys::lock(file).map(|()| true)).map(|(file, _)| file)
+    }
+
+    /// Like [`Workspace::lock`], but returns `None` if another command has the lock.
+    pub fn try_lock(&self, trust: &Trust) -> Result<Option<File>, Error> {
+        self.lock_by(trust, sys::try_lock).map(|(file, is_locked)| is_locked.then_some(file))
+    }
+
+    fn lock_by(
+        &self,
+        trust: &Trust,
+        lock: impl FnOnce(&File) -> io::Result<bool>,
+    ) -> Result<(File, bool), Error> {
         if session::is_inside(&self.state) {
             return Err(Error::InSession);
         }
@@ -325,8 +355,8 @@ impl Workspace {
         let path = self.state.join("lock");
         let failed = |source| Error::Io { action: "lock", path: path.clone(), source };
         let file = by_path::lock_file(&path, 0o666).map_err(failed)?;
-        sys::lock(&file).map_err(failed)?;
-        Ok(file)
+        let is_locked = lock(&file).map_err(failed)?;
+        Ok((file, is_locked))
     }
 
     /// Returns the path of the file that marks the workspace as being removed.
@@ -362,7 +392,8 @@ pub fn claims(common: &Path) -> PathBuf {
 /// Creates the state of a workspace, with empty upper and work directories. It appears under its
 /// name in one step. If the record has a place for these directories, a number is appended to the
 /// place while the path exists, because other repositories may have workspaces there. With a
-/// `limit`, the upper layer gets a quota of so many bytes.
+/// `limit`, the upper layer gets a quota of so many bytes. Also returns the lock of a check, which
+/// lasts until the file is closed; `None` for another workspace.
 pub fn create(
     common: &Path,
     name: &OsStr,
@@ -370,7 +401,7 @@ pub fn create(
     limit: Option<u64>,
     shared: SharedRepository,
     fsync: &Fsync,
-) -> Result<Workspace, Error> {
+) -> Result<(Workspace, Option<File>), Error> {
     let all = directory(common);
     let mut staged_name = OsString::from(format!("{STAGED}{}-", std::process::id()));
     staged_name.push(name);
@@ -386,7 +417,7 @@ pub fn create(
         record.place = Some(claim(wanted).map_err(io("create", wanted))?);
     }
     let place = record.place.clone().unwrap_or_else(|| staged.clone());
-    let mut made = || -> Result<(), Error> {
+    let mut made = || -> Result<Option<File>, Error> {
         // Only what is made in the directory afterwards belongs to its project.
         record.project = limit.map(|limit| quota::allot(&place, limit)).transpose()?;
         for dir in [place.join("upper"), place.join("work")] {
@@ -397,6 +428,10 @@ pub fn create(
             let lock = staged.join("lock");
             by_path::create_new(&lock, 0o666).map_err(io("create", &lock))?;
         }
+        let check = match record.activity {
+            Activity::Check(_) => Some(lock_check(&staged)?),
+            Activity::Active | Activity::Frozen | Activity::Begun(_) => None,
+        };
         write(&staged, &record, fsync)?;
         by_path::rename_new(&staged, &state).map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => Error::Exists(name.to_owned()),
@@ -405,14 +440,26 @@ pub fn create(
         hardened(fsync).directory(Components::all(), &all).map_err(|source| {
             let _ = by_path::remove_dir_all(&state);
             Error::Io { action: "sync", path: all.clone(), source }
-        })
+        })?;
+        Ok(check)
     };
-    if let Err(error) = made() {
-        let _ = by_path::remove_dir_all(&staged);
-        let _ = record.place.map(|place| by_path::remove_dir_all(&place));
-        return Err(error);
+    match made() {
+        Ok(check) => Ok((Workspace { name: name.to_owned(), state, record }, check)),
+        Err(error) => {
+            let _ = by_path::remove_dir_all(&staged);
+            let _ = record.place.map(|place| by_path::remove_dir_all(&place));
+            Err(error)
+        }
     }
-    Ok(Workspace { name: name.to_owned(), state, record })
+}
+
+/// Takes the lock of a check in a state that nobody else knows.
+fn lock_check(staged: &Path) -> Result<File, Error> {
+    let path = staged.join(CHECK);
+    let failed = |source| Error::Io { action: "lock", path: path.clone(), source };
+    let file = by_path::lock_file(&path, 0o666).map_err(failed)?;
+    sys::lock(&file).map_err(failed)?;
+    Ok(file)
 }
 
 /// Creates a new directory with the path `wanted`, or that path with a number appended.
@@ -715,6 +762,7 @@ mod tests {
         let make = || {
             let shared = SharedRepository::Umask;
             create(common.path(), "one".as_ref(), record.clone(), None, shared, &Fsync::default())
+                .map(|(workspace, _)| workspace)
         };
         let made = make().expect("created");
         assert_eq!(find(common.path(), "one".as_ref()).expect("found"), made);
@@ -724,7 +772,7 @@ mod tests {
         let other = tempfile::tempdir().expect("a directory for tests");
         let shared = SharedRepository::Umask;
         let second = create(other.path(), "one".as_ref(), record.clone(), None, shared, &Fsync::default());
-        let second = second.expect("created");
+        let (second, _) = second.expect("created");
         assert_ne!(second.upper(), made.upper());
         assert_eq!(by_path::list(common.path()).expect("listed").len(), 3, "two places, no leftover");
         let names: Vec<_> = all(common.path()).expect("listed").into_iter().flatten().collect();

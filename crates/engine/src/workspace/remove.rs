@@ -13,6 +13,7 @@ use sys::{FileType, by_path};
 
 use super::{
     backend::{self, Backend, Busy, Site},
+    inner::Inner,
     record::{self, Workspace},
     upper::{self, Layer, List},
 };
@@ -52,9 +53,20 @@ pub struct Checked {
 impl Checked {
     /// Lists the upper layer; `None` if the workspace has none.
     pub fn before_check(workspace: &Workspace) -> Result<Option<Checked>, upper::Error> {
-        let Some(layer) = Layer::of(workspace) else { return Ok(None) };
+        Layer::of(workspace).map(Checked::list).transpose()
+    }
+
+    /// Lists the upper layer of a submodule that is mounted inside a workspace.
+    pub fn submodule_before_check(
+        workspace: &Workspace,
+        inner: &Inner,
+    ) -> Result<Option<Checked>, upper::Error> {
+        Layer::of_submodule(workspace, inner).map(Checked::list).transpose()
+    }
+
+    fn list(layer: Layer) -> Result<Checked, upper::Error> {
         let list = listed(&layer)?;
-        Ok(Some(Checked { layer, list }))
+        Ok(Checked { layer, list })
     }
 
     /// Returns true if the upper layer is still the same.
@@ -100,13 +112,7 @@ pub fn remove(
     if !is_unchanged() {
         return Err(Error::Changed);
     }
-    if let Ok(Some(project)) = workspace.project() {
-        // With a full quota no mark could be made. The number is free when the files are gone.
-        let _ = project.limit_to(0);
-    }
-    let mark = workspace.removal();
-    let marked = by_path::lock_file(&mark, 0o666);
-    marked.map_err(|source| Error::Io { path: mark.clone(), source })?;
+    mark(workspace)?;
     workspace.unseal_work();
     if let Some(place) = &record.place {
         discard(trash, place)?;
@@ -138,6 +144,23 @@ pub fn remove(
             }
         }
     }
+}
+
+/// Marks the workspace as being removed. From then on, `workspace gc` completes the removal.
+fn mark(workspace: &Workspace) -> Result<(), Error> {
+    let project = workspace.project().ok().flatten();
+    let limit = project.and_then(|project| project.quota().ok()).map(|quota| quota.limit);
+    if let Some(project) = project {
+        // With a full quota no mark could be made. The number is free when the files are gone.
+        let _ = project.limit_to(0);
+    }
+    let mark = workspace.removal();
+    by_path::lock_file(&mark, 0o666).map(drop).map_err(|source| {
+        if let (Some(project), Some(limit)) = (project, limit) {
+            let _ = project.limit_to(limit);
+        }
+        Error::Io { path: mark, source }
+    })
 }
 
 /// Removes a layer or another directory that sapwood has made, through the trash.

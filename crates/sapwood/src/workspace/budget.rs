@@ -23,6 +23,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fmt,
     path::PathBuf,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -31,6 +32,7 @@ use std::{
 use bstr::BString;
 use engine::workspace::{
     backend::Mounted,
+    frozen,
     record::{Activity, Workspace},
 };
 
@@ -38,8 +40,8 @@ use super::{
     all,
     class::{Class, Look, Unsaved, classify},
     list::{bytes_below, size_of},
-    mounts,
-    remove::{self, Force},
+    mounts, rebase,
+    remove::{self, Attempt, Force},
 };
 use crate::{
     Error, Events, Notice, PlanError, Repository, RunError,
@@ -148,11 +150,17 @@ impl Plan<'_> {
         for step in &self.steps.steps {
             let name = BString::from(step.workspace.name.as_encoded_bytes());
             match self.steps.remove(&worktrees, step) {
-                Ok(true) => report.removed.push(name),
-                Ok(false) => report.kept.push((name, "its record could not be removed".to_owned())),
+                Ok(Attempt::Removed) => report.removed.push(name),
+                Ok(Attempt::RecordStays) => {
+                    report.kept.push((name, "its record could not be removed".to_owned()));
+                }
+                Ok(Attempt::Locked) => report.kept.push((name, "another command has locked it".to_owned())),
                 Err(Error::Interrupted) => return Err(Error::Interrupted.into()),
                 Err(error) => report.kept.push((name, error.to_string())),
             }
+        }
+        if !report.removed.is_empty() {
+            discard_unused_layers(&worktrees)?;
         }
         Ok(report)
     }
@@ -164,6 +172,21 @@ impl fmt::Display for Plan<'_> {
             writeln!(formatter, "remove workspace '{}': {step}", step.workspace.name.display())
         })
     }
+}
+
+/// Removes the frozen layers that no workspace uses.
+pub fn discard_unused_layers(worktrees: &Worktrees<'_>) -> Result<(), Error> {
+    let unused = frozen::unused(&worktrees.common);
+    for layer in unused.map_err(|error| Error::failed(error.to_string()))? {
+        rebase::discard(worktrees, &layer);
+    }
+    Ok(())
+}
+
+/// A frozen layer, which goes with the last workspace that uses it.
+struct Frozen<'a> {
+    size: u64,
+    users: BTreeSet<&'a OsStr>,
 }
 
 impl Steps {
@@ -192,18 +215,16 @@ impl Steps {
 
     /// Keeps the steps that are needed until the rest has at most `budget` bytes.
     fn fit(&mut self, all: &[Workspace], budget: u64) {
-        // A frozen layer goes with the last workspace that uses it.
-        let mut users: BTreeMap<PathBuf, BTreeSet<&std::ffi::OsStr>> = BTreeMap::new();
+        let mut layers: BTreeMap<PathBuf, Frozen<'_>> = BTreeMap::new();
         for workspace in all {
             for layer in workspace.frozen() {
-                users.entry(layer).or_default().insert(&workspace.name);
+                let new = || Frozen { size: bytes_below(&layer), users: BTreeSet::new() };
+                let found = layers.entry(layer.clone()).or_insert_with(new);
+                found.users.insert(&workspace.name);
             }
         }
-        let layers: BTreeMap<&PathBuf, u64> = users.keys().map(|layer| (layer, bytes_below(layer))).collect();
-        let layers: BTreeMap<PathBuf, u64> =
-            layers.into_iter().map(|(path, size)| (path.clone(), size)).collect();
         let own: u64 = all.iter().map(size_of).sum();
-        self.total = own + layers.values().sum::<u64>();
+        self.total = own + layers.values().map(|layer| layer.size).sum::<u64>();
         let mut rest = self.total;
         self.steps.retain_mut(|step| {
             if rest <= budget {
@@ -211,19 +232,18 @@ impl Steps {
             }
             step.size = size_of(&step.workspace);
             for layer in step.workspace.frozen() {
-                let is_last = users
-                    .get_mut(&layer)
-                    .is_some_and(|names| names.remove(step.workspace.name.as_os_str()) && names.is_empty());
-                step.size += if is_last { layers[&layer] } else { 0 };
+                let Some(found) = layers.get_mut(&layer) else { continue };
+                if found.users.remove(step.workspace.name.as_os_str()) && found.users.is_empty() {
+                    step.size += found.size;
+                }
             }
             rest = rest.saturating_sub(step.size);
             true
         });
     }
 
-    /// Removes a workspace, if it would be selected now. Returns false if its record stays; the
-    /// reason was reported.
-    pub fn remove(&self, worktrees: &Worktrees<'_>, step: &Step) -> Result<bool, Error> {
+    /// Removes a workspace, if it would be selected now, and no other command has locked it.
+    pub fn remove(&self, worktrees: &Worktrees<'_>, step: &Step) -> Result<Attempt, Error> {
         let is_selected = || self.check(worktrees, step);
         remove::remove_if(worktrees, &step.workspace, Force::No, &is_selected)
     }

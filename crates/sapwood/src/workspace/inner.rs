@@ -1,6 +1,10 @@
 //! The submodules that are mounted inside a workspace.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use engine::workspace::{
     backend::{self, Busy, image},
@@ -72,18 +76,28 @@ pub fn exist(workspace: &Workspace) -> Result<bool, Error> {
     Ok(!Inner::all(workspace)?.is_empty())
 }
 
-/// Returns an error if the removal of a workspace would lose objects that only the repository of
-/// one of its submodules has.
-pub fn refuse_own_objects(admin: &Path, workspace: &Workspace) -> Result<(), Error> {
+/// Returns the repositories of submodules below an administrative directory.
+pub(super) fn repositories(admin: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let mut left = vec![admin.join("modules")];
     while let Some(dir) = left.pop() {
         let names = by_path::list(&dir).unwrap_or_default();
         let has = |name: &str| names.iter().any(|(found, _)| found == OsStr::new(name));
-        if !(has("HEAD") && has("objects")) {
+        if has("HEAD") && has("objects") {
+            left.push(dir.join("modules"));
+            found.push(dir);
+        } else {
             left.extend(names.iter().map(|(name, _)| dir.join(name)));
-            continue;
         }
-        left.push(dir.join("modules"));
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Returns an error if the removal of a workspace would lose objects that only the repository of
+/// one of its submodules has.
+pub fn refuse_own_objects(admin: &Path, workspace: &Workspace) -> Result<(), Error> {
+    for dir in repositories(admin) {
         let objects = by_path::list(&dir.join("objects")).unwrap_or_default();
         let is_own = |name: &OsStr| match name.as_bytes() {
             b"info" => false,

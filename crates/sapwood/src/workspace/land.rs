@@ -2,8 +2,8 @@
 //!
 //! Order: the commit of the workspace; for a sealed one its objects, checked and durable; a merge
 //! or a rebase by the real Git in memory, unless the branch can be moved forward; the check; the
-//! branch. A
-//! failure leaves the branch, and everything else that a command shows.
+//! branch. A failure leaves the branch, and everything else that a command shows. The lock of the
+//! workspace is free during the check. After the check its record must be what it was before.
 //!
 //! ```no_run
 //! use sapwood::{Repository, Silent, workspace::land};
@@ -21,9 +21,12 @@ mod merge;
 mod rebase;
 
 use std::{
+    cell::OnceCell,
     fmt,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    rc::Rc,
+    sync::atomic::AtomicBool,
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -33,7 +36,7 @@ use engine::{
     switch::{self, names},
     workspace::{
         backend::Visibility,
-        record::{self, Activity, Workspace},
+        record::{self, Workspace},
     },
 };
 use format::{Kind, ObjectId};
@@ -42,7 +45,7 @@ use store::{
     objects::ObjectTransaction,
     refs::{Change, Expected},
 };
-use sys::{Dir, by_path};
+use sys::{Dir, File, by_path};
 
 use super::{
     create,
@@ -149,7 +152,7 @@ pub fn land(worktrees: &Worktrees<'_>, settings: &Settings, request: &Request) -
     let repo = worktrees.repo;
     let named = record::find(&worktrees.common, sys::os_str(&request.name))?;
     named.refuse_begun()?;
-    let _lock = named.lock(&repo.trust())?;
+    let mut lock = Some(named.lock(&repo.trust())?);
     // Another command may have changed the record before this one got the lock.
     let workspace = record::find(&worktrees.common, sys::os_str(&request.name))?;
     workspace.refuse_begun()?;
@@ -189,10 +192,13 @@ pub fn land(worktrees: &Worktrees<'_>, settings: &Settings, request: &Request) -
     }
     refuse_checked_out(worktrees, report.branch.as_bstr())?;
     if let Some(command) = &request.check {
+        // The command may use the workspace, and takes as long as it likes.
+        drop(lock.take());
         let code = check(worktrees, settings, new, command.as_bstr())?;
         if code != 0 {
             return Err(Error::LandCheck { name: request.name.clone(), code });
         }
+        lock = Some(lock_again(worktrees, &workspace)?);
         refuse_checked_out(worktrees, report.branch.as_bstr())?;
     }
     worktrees.check_interrupt()?;
@@ -210,7 +216,20 @@ pub fn land(worktrees: &Worktrees<'_>, settings: &Settings, request: &Request) -
     );
     let change = Change::Update { name: report.branch.clone(), new, expected, message };
     store::refs::apply(&refs, vec![change]).map_err(switch::Error::from)?;
+    drop(lock);
     Ok(report)
+}
+
+/// Takes the lock of a workspace again. Returns an error if another command has changed its record.
+fn lock_again(worktrees: &Worktrees<'_>, before: &Workspace) -> Result<File, Error> {
+    let unchanged = || match record::find(&worktrees.common, &before.name)? {
+        now if now == *before => Ok(()),
+        _ => Err(remove::changed_meanwhile(before)),
+    };
+    // Without its state, there is nothing to lock.
+    unchanged()?;
+    let lock = before.lock(&worktrees.repo.trust())?;
+    unchanged().map(|()| lock)
 }
 
 /// Records that `new` has the changes of the commit `tip` of a sealed workspace, though not the
@@ -348,16 +367,26 @@ fn is_commit(repo: &repo::Repository, tip: ObjectId) -> Result<(), Error> {
 
 /// Returns true if the process that checked a landing in the workspace is gone.
 pub fn is_killed_check(workspace: &Workspace) -> bool {
-    match workspace.record.activity {
-        Activity::Check(pid) => sys::is_running(pid) == Some(false),
-        _ => false,
-    }
+    workspace.is_check() && !workspace.is_being_checked()
 }
 
-/// Removes the workspaces of checks whose process is gone.
+/// Removes the workspaces of checks whose process is gone. A failure is reported: they belong to
+/// other landings.
 fn remove_killed_checks(worktrees: &Worktrees<'_>) -> Result<(), Error> {
     for workspace in super::all(worktrees)?.iter().filter(|workspace| is_killed_check(workspace)) {
-        remove::remove(worktrees, workspace, Force::Yes)?;
+        let is_still = || {
+            if is_killed_check(workspace) { Ok(()) } else { Err(remove::changed_meanwhile(workspace)) }
+        };
+        match remove::remove_if(worktrees, workspace, Force::Yes, &is_still) {
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(error) => worktrees.events.notice(Notice::CheckNotRemoved(text!(
+                "cannot remove '",
+                workspace.name.as_bytes(),
+                "', in which a landing was checked: ",
+                error.to_string()
+            ))),
+            Ok(_) => {}
+        }
     }
     Ok(())
 }
@@ -392,8 +421,10 @@ fn check(
     remove_killed_checks(worktrees)?;
     let (name, dir) = place_of_check(worktrees)?;
     let at = Given::new(dir);
-    let options =
-        WorkspaceOptions { name: Some(name.clone()), is_check: true, ..WorkspaceOptions::default() };
+    // Other commands leave the workspace alone until this lock is released.
+    let running = Rc::new(OnceCell::new());
+    let check = Some(Rc::clone(&running));
+    let options = WorkspaceOptions { name: Some(name.clone()), check, ..WorkspaceOptions::default() };
     let maker = Maker::new(worktrees, settings, Visibility::Everybody, Fallback::Copy, &options);
     let request = add::Request {
         path: at.path.clone(),
@@ -406,6 +437,12 @@ fn check(
     add.run(&add.plan()?)?;
     let code = hooks::in_shell_at(worktrees.context(worktrees.repo, settings), &at.path, command);
     let made = record::find(&worktrees.common, sys::os_str(&name))?;
-    remove::remove(worktrees, &made, Force::Yes)?;
+    // A signal to the whole group of processes ends the command. The workspace goes first.
+    let never = AtomicBool::new(false);
+    let Worktrees { repo, events, .. } = *worktrees;
+    let (common, occupied) = (worktrees.common.clone(), worktrees.occupied.clone());
+    let uninterrupted = Worktrees { repo, common, events, interrupt: &never, occupied };
+    remove::remove(&uninterrupted, &made, Force::Yes)?;
+    worktrees.check_interrupt()?;
     Ok(code)
 }

@@ -75,8 +75,9 @@ pub struct WorkspaceOptions {
     pub progress: Option<bool>,
     /// The facts of a sealed workspace; `None` for a linked worktree.
     pub sealed: Option<Sealed>,
-    /// A landing is checked in it.
-    pub is_check: bool,
+    /// Gets the lock of the workspace of a check, in which a landing is checked; `None` for any
+    /// other workspace.
+    pub check: Option<Rc<OnceCell<File>>>,
     /// The hooks.
     pub hooks: Hooks,
     /// Settings that only this workspace has.
@@ -210,10 +211,28 @@ impl<'a> Maker<'a> {
         };
         let limit = limit.filter(|limit| *limit > 0);
         if limit.is_some() {
+            self.refuse_divided()?;
             let dir = self.upper_dir()?.unwrap_or_else(|| record::directory(&repo.real_common_dir()));
             engine::workspace::quota::check(&dir).map_err(record::Error::from)?;
         }
         Ok(limit)
+    }
+
+    /// Returns an error for a quota that would not count the Git directory of a sealed workspace.
+    fn refuse_divided(&self) -> Result<(), Error> {
+        // With this backend, the Git directory is in the upper layer.
+        let is_one = self.options.backend == Some(Backend::Fuse);
+        if self.options.sealed.is_none() || is_one || self.upper_dir()?.is_none() {
+            return Ok(());
+        }
+        Err(Error::Advised {
+            message: "a quota of a sealed workspace would not count its Git directory, because \
+                      'sapwood.upperDir' or '--upper-dir' puts only the changes elsewhere"
+                .into(),
+            advice:
+                "leave the changes in the repository by unsetting 'sapwood.upperDir', or use '--quota none'"
+                    .to_owned(),
+        })
     }
 
     /// Returns the processes that must see the files. A sandbox is not one that sapwood starts.
@@ -368,7 +387,7 @@ impl NewFiles for NewWorkspace<'_> {
             durability: self.durability,
             activity: match self.options.sealed {
                 Some(_) => Activity::Begun(std::process::id().into()),
-                None if self.options.is_check => Activity::Check(std::process::id().into()),
+                None if self.options.check.is_some() => Activity::Check(std::process::id().into()),
                 None => Activity::Active,
             },
             sealed: self.options.sealed.clone(),
@@ -379,7 +398,11 @@ impl NewFiles for NewWorkspace<'_> {
         let is_pending = self.base.as_ref().is_some_and(|base| base.pending.is_some());
         let fsync = Fsync { disabled: self.settings.fsync.disabled || is_pending, ..self.settings.fsync };
         let shared = self.settings.locks.shared;
-        let mut workspace = record::create(&self.common, &admin.id, record, self.quota, shared, &fsync)?;
+        let (mut workspace, check) =
+            record::create(&self.common, &admin.id, record, self.quota, shared, &fsync)?;
+        if let (Some(check), Some(place)) = (check, &self.options.check) {
+            let _ = place.set(check);
+        }
         let written = self.write_newer(&mut workspace);
         let workspace = self.workspace.get_or_init(|| workspace);
         written?;

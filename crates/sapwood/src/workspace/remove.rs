@@ -1,7 +1,8 @@
 //! Removing a workspace.
 //!
-//! Order: the check for unsaved work; the unmount; the check that nothing was written since; the
-//! files, through the trash; the administrative directory; then the trash is emptied.
+//! Order: a list of the layers; the check for unsaved work; the unmount of the submodules and of
+//! the workspace; the check that nothing was written since that list; the files, through the trash;
+//! the administrative directory; then the trash is emptied.
 //!
 //! ```no_run
 //! use sapwood::{Repository, Silent, workspace::remove};
@@ -28,6 +29,7 @@ use engine::{
     trash::Trash,
     workspace::{
         backend::{Busy, Mounted},
+        inner::Inner,
         record::{self, Activity, Workspace},
         remove::{self as files, Checked},
         upper,
@@ -82,7 +84,7 @@ pub struct Plan<'r> {
 }
 
 /// Finds the workspace, and checks that nothing would be lost if its files are visible here.
-/// Changes nothing: a workspace that is not mounted is examined by the run.
+/// Changes nothing: the run examines a workspace that is sealed or not mounted.
 pub fn plan(repository: &crate::Repository, request: Request) -> Result<Plan<'_>, PlanError> {
     let notices = Notices::default();
     let worktrees = Worktrees::of(repository.context(&notices), Vec::new());
@@ -91,9 +93,6 @@ pub fn plan(repository: &crate::Repository, request: Request) -> Result<Plan<'_>
     let meant = Found::at(&workspace.state);
     let force = if request.force { Force::Yes } else { Force::No };
     refuse_being_made(&workspace)?;
-    if workspace.record.sealed.is_some() && force == Force::No {
-        view::refuse_unsaved(&worktrees, &workspace)?;
-    }
     if let (Some(worktree), Force::No) = (workspace.linked_worktree(worktrees.repo), force)
         && mounts::state(&workspace)? == Mounted::Here
     {
@@ -143,27 +142,51 @@ fn refuse_being_made(workspace: &Workspace) -> Result<(), Error> {
     }
 }
 
-fn changed_meanwhile(workspace: &Workspace) -> Error {
+pub(super) fn changed_meanwhile(workspace: &Workspace) -> Error {
     Error::Failed(text!("the workspace '", workspace.name.as_bytes(), "' was changed meanwhile; try again"))
 }
 
-/// Removes a workspace, unless another command has moved it. Returns false if its record stays; the
-/// reason was reported.
+/// Removes a workspace, unless another command has moved it. Waits for its lock. Returns false if
+/// its record stays; the reason was reported.
 pub fn remove(worktrees: &Worktrees<'_>, workspace: &Workspace, force: Force) -> Result<bool, Error> {
-    remove_if(worktrees, workspace, force, &|| Ok(()))
+    refuse_being_made(workspace)?;
+    let _lock = workspace.lock(&worktrees.repo.trust())?;
+    remove_locked(worktrees, workspace, force, &|| Ok(()))
 }
 
-/// Like [`remove`], if `premise` holds: it is asked under the lock of the workspace. With
-/// [`Force::Remains`] it is asked again when nobody can write there any more.
+/// The result of an attempt to remove a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It is gone.
+    Removed,
+    /// Its record stays. The reason was reported.
+    RecordStays,
+    /// Another command has its lock. Nothing was changed.
+    Locked,
+}
+
+/// Like [`remove`], if `premise` holds, and without waiting. The premise is asked under the lock of
+/// the workspace. With [`Force::Remains`] it is asked again when nobody can write there any more.
 pub fn remove_if(
     worktrees: &Worktrees<'_>,
     workspace: &Workspace,
     force: Force,
     premise: &dyn Fn() -> Result<(), Error>,
-) -> Result<bool, Error> {
+) -> Result<Attempt, Error> {
     refuse_being_made(workspace)?;
+    let Some(_lock) = workspace.try_lock(&worktrees.repo.trust())? else { return Ok(Attempt::Locked) };
+    let is_complete = remove_locked(worktrees, workspace, force, premise)?;
+    Ok(if is_complete { Attempt::Removed } else { Attempt::RecordStays })
+}
+
+/// Like [`remove_if`]. The caller holds the lock.
+fn remove_locked(
+    worktrees: &Worktrees<'_>,
+    workspace: &Workspace,
+    force: Force,
+    premise: &dyn Fn() -> Result<(), Error>,
+) -> Result<bool, Error> {
     let trust = worktrees.repo.trust();
-    let _lock = workspace.lock(&trust)?;
     if record::find(&worktrees.common, &workspace.name)?.record != workspace.record {
         return Err(changed_meanwhile(workspace));
     }
@@ -172,40 +195,35 @@ pub fn remove_if(
     let worktree = workspace.linked_worktree(worktrees.repo);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
     let busy = if force == Force::Yes { Busy::Detach } else { Busy::Refuse };
-    let has_submodules = inner::exist(workspace)?;
-    if let (Some(worktree), Force::No, true) = (&worktree, force, has_submodules) {
-        inner::refuse_own_objects(&worktree.git_dir, workspace)?;
-        refuse_unsaved(worktrees, workspace, worktree)?;
-    }
-    if has_submodules {
-        inner::unmount(worktrees, workspace, busy)?;
-    }
     // An unmount by force detaches all mounts inside. Without an unmount, they would stay in the
     // way.
-    if force != Force::Yes || !workspace.record.backend.has_upper() {
-        mounts::refuse_mounts_inside(workspace)?;
+    let refuse_mounts = || match force {
+        Force::Yes if workspace.record.backend.has_upper() => Ok(()),
+        _ => mounts::refuse_mounts_inside(workspace),
+    };
+    let has_submodules = inner::exist(workspace)?;
+    if !has_submodules {
+        refuse_mounts()?;
     }
     let mut before = Before::default();
     if force == Force::No {
-        let checked = Checked::before_check(workspace);
-        let unreadable = |error: upper::Error| {
-            unknown_changes(workspace.name.as_bytes(), Some(Error::failed(error.to_string())))
-        };
-        before.layer = checked.map_err(unreadable)?;
-        before.admin = worktree.as_ref().map(|worktree| Admin::of(worktrees, worktree));
-    }
-    if workspace.record.sealed.is_some() && force == Force::No {
-        before.state = view::refuse_unsaved(worktrees, workspace)?;
-    }
-    if let (Some(worktree), Force::No, false) = (&worktree, force, has_submodules) {
-        refuse_unsaved(worktrees, workspace, worktree)?;
+        before = Before::check(worktrees, workspace, worktree.as_ref())?;
     }
     let is_unchanged = || match force {
         Force::No => before.is_unchanged(worktrees, workspace, worktree.as_ref()),
         Force::Yes => true,
         Force::Remains => premise().is_ok(),
     };
-    remove_files(worktrees, workspace, busy, &is_unchanged)?;
+    if has_submodules {
+        let unmounted = inner::unmount(worktrees, workspace, busy).and_then(|()| refuse_mounts());
+        let removed = unmounted.and_then(|()| remove_files(worktrees, workspace, busy, &is_unchanged));
+        if removed.is_err() && matches!(mounts::state(workspace), Ok(Mounted::Here)) {
+            let _ = inner::mount(worktrees, workspace);
+        }
+        removed?;
+    } else {
+        remove_files(worktrees, workspace, busy, &is_unchanged)?;
+    }
     if let Some(found) = found
         && !worktrees.delete_admin(&workspace.name, &found)?
     {
@@ -219,12 +237,44 @@ pub fn remove_if(
 /// A workspace before the check for unsaved work.
 #[derive(Default)]
 struct Before {
-    layer: Option<Checked>,
+    /// Its upper layer, and those of its submodules.
+    layers: Vec<Checked>,
     admin: Option<Admin>,
     state: Option<view::State>,
 }
 
 impl Before {
+    /// Returns an error if a removal would lose something. All lists are made before the checks, so
+    /// that a change during a check is found after the unmount.
+    fn check(
+        worktrees: &Worktrees<'_>,
+        workspace: &Workspace,
+        worktree: Option<&Worktree>,
+    ) -> Result<Before, Error> {
+        let submodules = Inner::all(workspace)?;
+        let checked = submodules.iter().map(|inner| Checked::submodule_before_check(workspace, inner));
+        let checked = checked.chain([Checked::before_check(workspace)]);
+        let layers: Result<Vec<Option<Checked>>, upper::Error> = checked.collect();
+        let layers = layers.map_err(|error| {
+            unknown_changes(workspace.name.as_bytes(), Some(Error::failed(error.to_string())))
+        })?;
+        let mut before = Before {
+            layers: layers.into_iter().flatten().collect(),
+            admin: worktree.map(|worktree| Admin::of(worktrees, worktree)),
+            state: None,
+        };
+        if workspace.record.sealed.is_some() {
+            before.state = view::refuse_unsaved(worktrees, workspace)?;
+        }
+        if let Some(worktree) = worktree {
+            if !submodules.is_empty() {
+                inner::refuse_own_objects(&worktree.git_dir, workspace)?;
+            }
+            refuse_unsaved(worktrees, workspace, worktree)?;
+        }
+        Ok(before)
+    }
+
     fn is_unchanged(
         &self,
         worktrees: &Worktrees<'_>,
@@ -233,24 +283,41 @@ impl Before {
     ) -> bool {
         let is_now =
             |state: &view::State| view::State::read(worktrees, workspace).is_ok_and(|now| now == *state);
-        self.layer.as_ref().is_none_or(Checked::is_still_there)
+        self.layers.iter().all(Checked::is_still_there)
             && self.admin == worktree.map(|worktree| Admin::of(worktrees, worktree))
             && self.state.as_ref().is_none_or(is_now)
     }
 }
 
 /// The work that the administrative directory of a worktree holds: a commit that no branch has, and
-/// an index whose content no file has.
+/// an index whose content no file has, of the worktree and of its submodules.
 #[derive(PartialEq, Eq)]
 struct Admin {
     head: WorktreeHead,
     index: Option<Stat>,
+    submodules: Vec<Submodule>,
+}
+
+/// The repository of a submodule.
+#[derive(PartialEq, Eq)]
+struct Submodule {
+    dir: PathBuf,
+    /// The stat data of HEAD, of the index, and of the directories that get the first object.
+    stats: [Option<Stat>; 4],
 }
 
 impl Admin {
     fn of(worktrees: &Worktrees<'_>, worktree: &Worktree) -> Admin {
-        let head = worktrees.repo.head_of(worktree);
-        Admin { head, index: by_path::stat(&worktree.git_dir.join("index")).ok().flatten() }
+        let stat = |path: PathBuf| by_path::stat(&path).ok().flatten();
+        let submodules = inner::repositories(&worktree.git_dir).into_iter().map(|dir| {
+            let stats = ["HEAD", "index", "objects", "objects/pack"].map(|name| stat(dir.join(name)));
+            Submodule { dir, stats }
+        });
+        Admin {
+            head: worktrees.repo.head_of(worktree),
+            index: stat(worktree.git_dir.join("index")),
+            submodules: submodules.collect(),
+        }
     }
 }
 

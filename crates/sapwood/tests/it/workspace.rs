@@ -387,3 +387,33 @@ fn rebases_on_another_commit() {
     assert!(refused.to_string().contains("would be overwritten by checkout"), "{refused}");
     assert_eq!((one.read("a"), base("one")), ("mine\n".into(), done.base));
 }
+
+#[test]
+fn a_plan_to_remove_a_sealed_workspace_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let _mounts = NoMountsBelow::new(&sandbox.path());
+    let repo = committed(&sandbox);
+    let report = create(&repo, create::Request { sealed: Some(Sharing::Auto), ..named("one") });
+    let one = inside(&sandbox, &report.path);
+    one.write("new", "mine\n");
+    let repository = open(&repo);
+    if is_mounted(&report) {
+        unmount::plan(&repository, unmount::Request { name: "one".into() })
+            .expect("a plan")
+            .run(&Silent)
+            .expect("unmounted");
+    }
+    let state = repo.join(".git/sapwood/workspaces/one");
+    let shown = || {
+        let entries = std::fs::read_dir(&state).expect("a state");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        (names, testkit::disk::mounts_below(&sandbox.path()))
+    };
+    let before = shown();
+    let plan = remove::plan(&repository, remove::Request { name: "one".into(), force: false });
+    let plan = plan.expect("a plan");
+    assert_eq!(shown(), before, "the plan changed something");
+    let refused = plan.run(&Silent).expect_err("it is refused").to_string();
+    assert!(refused.contains("contains modified or untracked files"), "{refused}");
+}

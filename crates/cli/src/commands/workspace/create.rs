@@ -212,7 +212,7 @@ fn create(
     let options = WorkspaceOptions {
         sealed: start_of_sealed.transpose()?,
         hooks: wanted_hooks(context.run, request)?,
-        is_check: false,
+        check: None,
         settings: request.settings.iter().map(setting).collect::<Result<_, _>>()?,
         quota: request.quota.as_ref().map(quota::size).transpose()?,
         name: Some(name.clone()),

@@ -3,8 +3,8 @@
 //! - a workspace whose creation was interrupted is removed, unless somebody may have worked in it;
 //!   a directory that it has not claimed stays in any case;
 //! - the workspace of a check of a landing is removed if the process of the landing is gone;
-//! - a removal, a move and a rebase that had passed the point of no return are completed;
-//! - temporary files from before that point are removed;
+//! - a removal, a move and a rebase that a killed command could not take back are completed;
+//! - the temporary files of other killed commands are removed;
 //! - with `--all`, mounts whose repository was deleted are unmounted;
 //! - with `--landed` or `--idle`, workspaces that nobody needs are removed
 //!   ([`sapwood::workspace::budget`]).
@@ -17,6 +17,8 @@ use std::{
     mem::discriminant,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use bstr::{BString, ByteSlice as _};
@@ -24,14 +26,14 @@ use engine::{
     workspace::{
         backend::{Backend, Mounted},
         base::Bases,
-        crash, frozen, orphans,
+        crash, orphans,
         record::{self, Activity, BaseRef, LOCK_REASON, Workspace},
     },
     worktree::admin,
 };
 use sapwood::workspace::{
     budget, land, missing,
-    remove::{self as files, is_empty},
+    remove::{self as files, Attempt, is_empty},
     seal::{self, Remains},
 };
 use serde_json::{Value, json};
@@ -39,7 +41,7 @@ use sys::by_path;
 
 use super::{
     context::{self, Context},
-    mounts, rebase, relocate,
+    mounts, quota, rebase, relocate,
     remove::Force,
     request::{GC, Request},
 };
@@ -65,9 +67,10 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         Ok(context) => {
             sweep.repository(&context)?;
             sweep.unneeded(&context, unneeded)?;
+            sweep.layers(&context);
         }
         // The current directory may be what is left of a deleted repository.
-        Err(_) if request.all => {}
+        Err(_) if request.all && unneeded.is_empty() => {}
         Err(failure) => return Err(failure),
     }
     if request.all {
@@ -83,8 +86,8 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 fn unneeded(request: &Request) -> Result<budget::Request, Failure> {
     let idle = request.idle.as_ref().map(|time| time::parse(time.as_bstr())).transpose()?;
     let budget = request.budget.as_ref().map(|size| {
-        let bytes = repo::parse_size(size.as_bstr()).ok().and_then(|bytes| u64::try_from(bytes).ok());
-        bytes.ok_or_else(|| Failure::fatal(text!("'", size, "' is not a size such as 500M or 20G")))
+        quota::bytes(size)
+            .ok_or_else(|| Failure::fatal(text!("'", size, "' is not a size such as 500M or 20G")))
     });
     let unneeded = budget::Request { landed: request.landed, idle, budget: budget.transpose()? };
     if unneeded.budget.is_some() && unneeded.is_empty() {
@@ -125,13 +128,18 @@ impl Sweep<'_> {
             return Ok(());
         }
         self.tried(record::remove_abandoned(&context.common).map_err(Failure::from));
-        let unused = self.tried(frozen::unused(&context.common).map_err(Failure::from));
-        for layer in unused.unwrap_or_default() {
-            self.tried(rebase::discard(&context.worktree_context(), &layer));
-        }
         context.worktree_context().drop_empty_list();
         trash::empty_in_background(&context.common);
         Ok(())
+    }
+
+    /// Removes the frozen layers that no workspace uses, also those of workspaces that this run
+    /// removed.
+    fn layers(&mut self, context: &Context<'_>) {
+        if !self.request.dry_run {
+            let worktrees = context.worktree_context();
+            self.tried(budget::discard_unused_layers(&worktrees).map_err(Failure::from));
+        }
     }
 
     /// Warns of workspaces that cannot be mounted because something is missing.
@@ -164,10 +172,8 @@ impl Sweep<'_> {
         for step in &selected.steps {
             context.run.interrupt.check()?;
             let (name, why) = (step.workspace.name.to_string_lossy().into_owned(), step.to_string());
-            let is_gone = self.each("Workspace", name, &why, || {
-                if selected.remove(&worktrees, step)? { Ok(()) } else { Err(Failure::Reported(1)) }
-            });
-            if is_gone {
+            let end = self.each("Workspace", name, &why, || end_of(selected.remove(&worktrees, step)?));
+            if end == Some(End::Done) {
                 rest = rest.saturating_sub(step.size);
             }
         }
@@ -198,7 +204,7 @@ impl Sweep<'_> {
                 orphans::Kind::Base => "its repository or its base directory was deleted",
             };
             let name = orphan.point.to_string_lossy().into_owned();
-            self.each("Mount", name, what, || Ok(orphan.unmount()?));
+            self.each("Mount", name, what, || Ok(orphan.unmount().map(|()| End::Done)?));
             if let orphans::Kind::Workspace(Some(upper)) = &orphan.kind
                 && !self.request.json
                 && !self.request.quiet
@@ -209,21 +215,26 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Reports one finding, and completes it unless this is a dry run. Returns true if it is done,
-    /// or would be.
+    /// Reports one finding, and completes it unless this is a dry run, which assumes success.
+    /// Returns `None` after a failure.
     fn each(
         &mut self,
         kind: &str,
         name: String,
         what: &str,
-        complete: impl FnOnce() -> Result<(), Failure>,
-    ) -> bool {
-        if !self.request.json && !self.request.quiet {
+        complete: impl FnOnce() -> Result<End, Failure>,
+    ) -> Option<End> {
+        let is_shown = !self.request.json && !self.request.quiet;
+        if is_shown {
             console::eprint_line(text!(kind, " '", name.as_str(), "': ", what));
         }
-        let done = !self.request.dry_run && self.tried(complete()).is_some();
+        let end = if self.request.dry_run { Some(End::Done) } else { self.tried(complete()) };
+        if is_shown && end == Some(End::Locked) {
+            console::eprint_line(text!(kind, " '", name.as_str(), "': another command uses it: it is kept"));
+        }
+        let done = !self.request.dry_run && end == Some(End::Done);
         self.report.push(json!({"name": name, "found": what, "done": done}));
-        done || self.request.dry_run
+        end
     }
 
     /// Returns the value, or prints the failure.
@@ -234,6 +245,24 @@ impl Sweep<'_> {
                 self.code = 1;
             })
             .ok()
+    }
+}
+
+/// The end of an attempt to complete or to remove something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It is done.
+    Done,
+    /// Another command has locked the workspace, and nothing was changed.
+    Locked,
+}
+
+/// Returns the end of an attempt to remove a workspace.
+fn end_of(attempt: Attempt) -> Result<End, Failure> {
+    match attempt {
+        Attempt::Removed => Ok(End::Done),
+        Attempt::Locked => Ok(End::Locked),
+        Attempt::RecordStays => Err(Failure::Reported(1)),
     }
 }
 
@@ -265,7 +294,12 @@ pub(crate) fn recover_at(run: &Invocation, top: &Path) -> Result<Recovered, Fail
                 return Err(Failure::Fatal(text!("'", top, "' holds files of a clone that was killed"))
                     .advised(Some(advice)));
             }
-            Some(leftover) => leftover.complete(&context)?,
+            Some(leftover) => {
+                while leftover.complete(&context)? == End::Locked {
+                    run.interrupt.check()?;
+                    thread::sleep(Duration::from_millis(20));
+                }
+            }
             None => {}
         }
     }
@@ -320,6 +354,7 @@ impl Leftover {
             // This process makes none, so one with its id is gone.
             (Some((pid, _)), _) if is_another(pid) && sys::is_running(pid) == Some(true) => None,
             (Some((_, top)), None) => Some(Leftover::Admin(id, top)),
+            (_, Some(workspace)) if workspace.is_being_checked() => None,
             (_, Some(workspace)) if land::is_killed_check(&workspace) => Some(Leftover::Check(workspace)),
             (Some(_), Some(workspace)) if is_empty(&workspace) => Some(Leftover::Begun(workspace)),
             (Some(_), Some(workspace)) => Some(Leftover::Complete(workspace)),
@@ -403,31 +438,37 @@ impl Leftover {
     }
 
     /// Completes it, unless another command did, or somebody works in the workspace again.
-    fn complete(&self, context: &Context<'_>) -> Result<(), Failure> {
+    fn complete(&self, context: &Context<'_>) -> Result<End, Failure> {
         let worktree_context = context.worktree_context();
         match self {
-            Leftover::Admin(..) if !self.is_still(context) => Ok(()),
-            Leftover::Admin(id, top) => relocate::forget(&worktree_context, id, top),
+            Leftover::Admin(..) if !self.is_still(context) => Ok(End::Done),
+            Leftover::Admin(id, top) => {
+                relocate::forget(&worktree_context, id, top)?;
+                Ok(End::Done)
+            }
             Leftover::Begun(workspace) | Leftover::Check(workspace) => {
-                self.remove(context, workspace)?;
-                if workspace.record.sealed.is_some() {
-                    return Ok(());
+                let end = self.remove(context, workspace)?;
+                if end == End::Done && workspace.record.sealed.is_none() {
+                    // Git does not list a worktree with an incomplete administrative directory.
+                    relocate::forget(&worktree_context, &workspace.name, &workspace.record.dir)?;
                 }
-                // Git does not list a worktree with an incomplete administrative directory.
-                relocate::forget(&worktree_context, &workspace.name, &workspace.record.dir)
+                Ok(end)
             }
             Leftover::Removal(workspace) => self.remove(context, workspace),
             Leftover::Orphan(workspace) if is_empty(workspace) => self.remove(context, workspace),
-            Leftover::Orphan(_) => Ok(()),
+            Leftover::Orphan(_) => Ok(End::Done),
             Leftover::Complete(workspace) | Leftover::Change(workspace) => {
-                let _lock = workspace.lock(&context.repo.trust())?;
-                if self.is_still(context) { self.restore(context) } else { Ok(()) }
+                let Some(_lock) = workspace.try_lock(&context.repo.trust())? else { return Ok(End::Locked) };
+                if self.is_still(context) {
+                    self.restore(context)?;
+                }
+                Ok(End::Done)
             }
         }
     }
 
     /// Removes the workspace, if there is still nothing of the user's in it.
-    fn remove(&self, context: &Context<'_>, workspace: &Workspace) -> Result<(), Failure> {
+    fn remove(&self, context: &Context<'_>, workspace: &Workspace) -> Result<End, Failure> {
         let worktrees = context.worktree_context();
         let is_still = || {
             let used = || sapwood::Error::failed(format!("'{}' is used again", workspace.name.display()));
@@ -435,8 +476,7 @@ impl Leftover {
         };
         // The files of a check are nobody's work.
         let force = if let Leftover::Check(_) = self { Force::Yes } else { Force::Remains };
-        let is_gone = files::remove_if(&worktrees, workspace, force, &is_still)?;
-        if is_gone { Ok(()) } else { Err(Failure::Reported(1)) }
+        end_of(files::remove_if(&worktrees, workspace, force, &is_still)?)
     }
 
     /// Completes a workspace that stays. The caller holds its lock.

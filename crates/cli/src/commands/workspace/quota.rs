@@ -46,9 +46,13 @@ pub(super) fn size(text: &BString) -> Result<u64, Failure> {
     if text == "none" {
         return Ok(0);
     }
-    let bytes = repo::parse_size(text.as_bstr()).ok().and_then(|bytes| u64::try_from(bytes).ok());
-    let bytes = bytes.filter(|bytes| *bytes > 0);
+    let bytes = bytes(text).filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| Failure::fatal(text!("'", text, "' is not a size such as 500M or 20G, or 'none'")))
+}
+
+/// Returns the number of bytes that a text such as `500M` names.
+pub(super) fn bytes(text: &BString) -> Option<u64> {
+    repo::parse_size(text.as_bstr()).ok().and_then(|bytes| u64::try_from(bytes).ok())
 }
 
 /// Returns the JSON document of a quota.

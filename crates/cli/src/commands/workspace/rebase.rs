@@ -1,7 +1,5 @@
 //! `workspace rebase`. See [`sapwood::workspace::rebase`].
 
-use std::path::Path;
-
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::workspace::{
     backend::Backend,
@@ -17,12 +15,9 @@ use super::{
     request::{REBASE, Request},
 };
 use crate::{
-    commands::{
-        checkout::{
-            branch,
-            request::{self as checkout, Variant},
-        },
-        worktree::context::WorktreeContext,
+    commands::checkout::{
+        branch,
+        request::{self as checkout, Variant},
     },
     session::{Session, invocation::Invocation, settings::Settings},
     term::failure::Failure,
@@ -94,10 +89,4 @@ pub(super) fn recover(context: &Context<'_>, workspace: &Workspace) -> Result<Wo
 /// See [`rebase::discard_old`].
 pub(super) fn discard_old(context: &Context<'_>, workspace: &Workspace) -> Result<(), Failure> {
     Ok(rebase::discard_old(&context.worktree_context(), workspace)?)
-}
-
-/// See [`rebase::discard`].
-pub(super) fn discard(worktree_context: &WorktreeContext<'_>, old: &Path) -> Result<(), Failure> {
-    rebase::discard(worktree_context, old);
-    Ok(())
 }

@@ -292,6 +292,7 @@ fn a_damaged_workspace_blocks_no_other() {
 fn nothing_unsaved_is_removed_in_random_runs() {
     let rounds = if full() { 200 } else { 6 };
     let mut random = Dice::new(7);
+    let mut gone_at_all = 0;
     for round in 0..rounds {
         let place = Place::new();
         let mut kept = BTreeSet::new();
@@ -330,8 +331,45 @@ fn nothing_unsaved_is_removed_in_random_runs() {
         }
         let removed: BTreeSet<String> =
             gone(&place, &["--landed", "--idle", "0s", "--budget", "0"]).into_iter().collect();
+        gone_at_all += removed.len();
         let lost: Vec<&String> = kept.intersection(&removed).collect();
         assert!(lost.is_empty(), "round {round}: {lost:?}");
         assert!(kept.is_subset(&names(&place)), "round {round}");
     }
+    assert!(gone_at_all > 0, "nothing was removed in {rounds} rounds");
+}
+
+#[test]
+fn gc_waits_for_no_other_command() {
+    let place = Place::new();
+    for name in ["one", "two"] {
+        create(&place, name);
+        commit(&place, name, &format!("own-{name}"));
+        place.repo().git(&["merge", "-q", "--no-edit", name]);
+    }
+    let lock = place.repo().join(".git/sapwood/workspaces/one/lock");
+    let lock = sys::by_path::lock_file(&lock, 0o666).expect("a file");
+    sys::lock(&lock).expect("locked");
+    let mut gc = place.repo().command("timeout".as_ref());
+    let gc = gc.args(["60", SAPWOOD, "workspace", "gc", "--landed"]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&gc.stderr).into_owned();
+    assert_eq!(gc.status.code(), Some(0), "{said}");
+    assert!(said.contains("'one': another command uses it: it is kept"), "{said}");
+    assert_eq!(names(&place), ["one".to_owned()].into());
+    drop(lock);
+    place.done(&["gc", "--landed"]);
+    assert!(names(&place).is_empty());
+}
+
+#[test]
+fn the_frozen_layers_go_with_their_last_workspace() {
+    let place = Place::new();
+    place.repo().write("built.o", "built\n");
+    place.done(&["create", "one", "-q", "-b", "one", "--backend", "overlay", "--with", "built.o"]);
+    commit(&place, "one", "own");
+    place.repo().git(&["merge", "-q", "--no-edit", "one"]);
+    let layers = || fs::read_dir(place.repo().join(".git/sapwood/layers")).into_iter().flatten().count();
+    assert_eq!(layers(), 1);
+    assert_eq!(gone(&place, &["--landed", "--budget", "0"]), ["one"]);
+    assert_eq!(layers(), 0, "the layer has no user any more");
 }

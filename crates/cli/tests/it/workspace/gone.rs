@@ -200,3 +200,20 @@ fn gc_unmounts_what_belongs_to_a_deleted_repository() {
         }
     }
 }
+
+#[test]
+fn gc_by_class_needs_a_repository() {
+    let place = Place::new();
+    let elsewhere = place.sandbox.path().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("a new directory");
+    let gc = |options: &[&str]| {
+        let args = [&["workspace", "gc", "--all", "-n"], options].concat();
+        place.sandbox.repo("elsewhere").run(crate::SAPWOOD.as_ref(), &args)
+    };
+    assert_eq!(gc(&[]).code, 0);
+    for options in [&["--landed"][..], &["--idle", "1s"]] {
+        let refused = gc(options);
+        assert_eq!(refused.code, 128, "{options:?}: {}", refused.stderr);
+        assert!(refused.stderr.to_string().contains("not a git repository"), "{}", refused.stderr);
+    }
+}

@@ -149,3 +149,28 @@ fn a_submodule_that_the_main_worktree_lacks_is_cloned() {
     assert_eq!(place.git("one", &["status", "--porcelain"]), "");
     assert!(Path::new(&repo.join(".git/worktrees/one/modules/mods/sub/HEAD")).exists());
 }
+
+/// The filter runs during the check for unsaved work, and writes an ignored file, which is no
+/// unsaved work.
+#[test]
+fn a_change_during_the_check_keeps_the_workspace() {
+    for backend in ["overlay", "image"] {
+        let place = Place::new();
+        let repo = project(&place);
+        repo.write(".gitattributes", "/file filter=late\n");
+        repo.commit("attributes");
+        place.done(&["create", "-q", "one", "--detach", "--backend", backend, "--recurse-submodules"]);
+        let excluded = repo.join(".git/worktrees/one/modules/mods/sub/info/exclude");
+        std::fs::create_dir_all(excluded.parent().expect("a directory")).expect("created");
+        std::fs::write(&excluded, "late\n").expect("written");
+        place.done(&["exec", "one", "--", "touch", "file"]);
+        repo.git(&["config", "filter.late.clean", "date +%s.%N >>mods/sub/late; cat"]);
+        let refused = place.run(&["remove", "one"]);
+        let text = refused.stderr.to_string();
+        assert!(refused.code != 0 && text.contains("was changed meanwhile"), "{backend}: {text}");
+        assert!(place.workspace("one").exists("mods/sub/late"), "{backend}: the file is lost");
+        repo.git(&["config", "--unset", "filter.late.clean"]);
+        place.done(&["remove", "one"]);
+        assert_eq!(leftovers(&place), Vec::<PathBuf>::new(), "{backend}");
+    }
+}

@@ -26,6 +26,7 @@ use sys::{Dir, FileType, by_path};
 use super::{
     backend::{Backend, changed, fuse},
     base::parent_of,
+    inner::Inner,
     record::Workspace,
     session,
 };
@@ -141,6 +142,20 @@ impl Layer {
             base_files: base_files.into_iter().map(seen).collect(),
             form,
             rules: String::new(),
+        })
+    }
+
+    /// Returns the upper layer of a submodule that is mounted inside a workspace, without its lower
+    /// layers: it can be listed, and compared with an earlier list.
+    pub fn of_submodule(workspace: &Workspace, inner: &Inner) -> Option<Layer> {
+        let outer = Layer::of(workspace)?;
+        Some(Layer {
+            upper: inner.dir.join("upper"),
+            state: inner.dir.clone(),
+            dir: inner.top(workspace),
+            base_files: Vec::new(),
+            lower: Vec::new(),
+            ..outer
         })
     }
 

@@ -91,11 +91,14 @@ fn a_plan_names_what_its_run_removes() {
     let shown = plan.to_string();
     assert!(shown.starts_with("remove workspace 'one': its commits are in '"), "{shown}");
     assert_eq!(plan.steps().len(), 2, "{shown}");
+    // As a frozen layer that no workspace uses. The number is of no process.
+    repo.write(".git/sapwood/layers/4194304-1/built.o", "built\n");
     // Work comes between plan and run.
     let two = sandbox.repo("repo.workspaces/two");
     two.write("a", "changed\n");
     let report = plan.run(&Silent).expect("a report");
     assert_eq!(report.removed, ["one"]);
+    assert!(!repo.exists(".git/sapwood/layers/4194304-1"), "the layer stays");
     assert_eq!(report.kept.len(), 1, "{report:?}");
     assert_eq!(two.read("a"), "changed\n");
     let left = classed(&repo);

@@ -200,18 +200,25 @@ fn a_running_check_is_no_workspace_of_the_user() {
     place.done(&["create", "-q", "--sealed", "one"]);
     place.workspace("one").write("own", "own\n");
     place.workspace("one").commit("own");
-    let inner = |command: &str| {
-        let git = place.repo().join(".git");
-        format!("{} -C {} workspace {command}", crate::SAPWOOD, git.parent().expect("above").display())
-    };
-    // gc and a look for conflicts leave it alone.
+    // The pair of this workspace and that of the check would be listed.
+    place.done(&["create", "-q", "two"]);
+    place.workspace("two").write("own", "other\n");
+    place.workspace("two").commit("other");
+    let repo = place.repo();
+    let inner = |command: &str| format!("{} -C {} workspace {command}", crate::SAPWOOD, repo.path.display());
+    let record = repo.join(".git/sapwood/workspaces/$(basename \"$PWD\")/record");
+    // In another namespace of processes, the number is of no process.
     let check = format!(
-        "{} && test -e own && ! {} | grep land-check",
+        "sed -i 's/check = .*/check = 4194304/' {} && {} && test -e own && test -e ../two && {} >../said; \
+         test $? -le 2 && ! grep land-check ../said",
+        record.display(),
         inner("gc --landed --idle 0s"),
-        inner("conflicts"),
+        inner("conflicts --json"),
     );
     place.done(&["land", "-q", "one", "--onto", "trunk", "--check", &check]);
-    assert_eq!(place.json().as_array().expect("a list").len(), 1);
+    assert_eq!(place.json().as_array().expect("a list").len(), 2);
+    let said = fs::read_to_string(repo.join("../repo.workspaces/said")).expect("an answer");
+    assert!(said.contains("notExamined"), "{said}");
 }
 
 /// A layer that cannot be read may hold anything.

@@ -1,6 +1,7 @@
 //! Sealed workspaces: Git works with nothing but their directory, and `land` brings commits back.
 
 mod beside;
+mod checks;
 mod hostile;
 mod hostile_objects;
 mod killed;
