@@ -3,7 +3,11 @@
 //! A project is a number that files carry. Files and directories that are made in a directory of a
 //! project belong to it too. Source: `ioctl_fsgetxattr(2)`, `quotactl_fd(2)`, `linux/quota.h`.
 
-use std::{fs, io, os::fd::AsRawFd as _, path::Path};
+use std::{
+    fs, io,
+    os::{fd::AsRawFd as _, unix::fs::MetadataExt as _},
+    path::Path,
+};
 
 use rustix::{
     io::Errno,
@@ -136,15 +140,39 @@ pub fn project_use(dir: &Path, id: u32) -> io::Result<ProjectUse> {
         }
         // xfs knows only projects that have files or a limit.
         Err(Errno::NOENT) => Ok(ProjectUse::default()),
-        Err(Errno::PERM) => {
-            // For such a directory, its project is the file system.
-            let found = call(Phase::Stat, || rustix::fs::statvfs(dir))?;
-            let space = found.f_blocks.saturating_sub(found.f_bfree).saturating_mul(found.f_frsize);
-            let limit = found.f_blocks.saturating_mul(found.f_frsize);
-            Ok(ProjectUse { space, inodes: 0, limit })
-        }
+        Err(Errno::PERM) => use_by_file_system(dir),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Returns the use of the project of a directory: if it has a limit, the kernel shows it as a file
+/// system of its own. The directory above belongs to another project.
+fn use_by_file_system(dir: &Path) -> io::Result<ProjectUse> {
+    let blocks = |dir: &Path| call(Phase::Stat, || rustix::fs::statvfs(dir));
+    let found = blocks(dir)?;
+    if let Some(above) = dir.parent()
+        && blocks(above)?.f_blocks == found.f_blocks
+    {
+        return Ok(ProjectUse { space: space_below(dir), inodes: 0, limit: 0 });
+    }
+    let space = found.f_blocks.saturating_sub(found.f_bfree).saturating_mul(found.f_frsize);
+    Ok(ProjectUse { space, inodes: 0, limit: found.f_blocks.saturating_mul(found.f_frsize) })
+}
+
+/// Returns the bytes on the disk of everything in a directory that this user can see.
+fn space_below(dir: &Path) -> u64 {
+    let (mut space, mut pending) = (0_u64, vec![dir.to_owned()]);
+    while let Some(dir) = pending.pop() {
+        let Ok(entries) = call(Phase::Open, || fs::read_dir(&dir)) else { continue };
+        for entry in entries.flatten() {
+            let Ok(stat) = call(Phase::Stat, || entry.metadata()) else { continue };
+            space = space.saturating_add(stat.blocks().saturating_mul(512));
+            if stat.is_dir() {
+                pending.push(entry.path());
+            }
+        }
+    }
+    space
 }
 
 /// Returns the bytes that can still be written in a directory: what its project may have, or what
@@ -176,4 +204,21 @@ fn control<T>(dir: &Path, command: u32, id: u32, mut data: T) -> Result<T, Errno
 
 fn last_error() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_disk_is_no_limit() {
+        const SIZE: u64 = 1 << 20;
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let below = dir.path().join("project/below");
+        fs::create_dir_all(&below).expect("created");
+        fs::write(below.join("file"), vec![7; SIZE as usize]).expect("written");
+        let found = use_by_file_system(&dir.path().join("project")).expect("it can be examined");
+        assert_eq!(found.limit, 0);
+        assert!((SIZE..2 * SIZE).contains(&found.space), "{found:?}");
+    }
 }

@@ -12,9 +12,11 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     io::{self, ErrorKind},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
-use sys::{by_path, quota};
+use sys::{File, by_path, quota};
 
 /// The reason why a workspace has no quota.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +34,9 @@ pub enum Error {
     None(std::ffi::OsString),
     #[error("all numbers for projects are in use")]
     Exhausted,
+    /// Numbers are chosen under the lock of the topmost directory of the file system.
+    #[error("another program has locked '{}', where numbers for projects are chosen", .path.display())]
+    Locked { path: PathBuf },
     #[error("cannot {action} '{}': {}", .path.display(), sys::reason(.source))]
     Io { action: &'static str, path: PathBuf, source: io::Error },
 }
@@ -114,8 +119,7 @@ pub fn allot(dir: &Path, limit: u64) -> Result<u32, Error> {
     check(dir.parent().unwrap_or(dir))?;
     let io = |action| move |source| Error::Io { action, path: dir.to_owned(), source };
     let top = top_of_file_system(dir).map_err(io("examine"))?;
-    let lock = by_path::open(&top).map_err(io("lock"))?;
-    sys::lock(&lock).map_err(io("lock"))?;
+    let _lock = lock(&top, TRIES)?;
     let mut hasher = DefaultHasher::new();
     dir.hash(&mut hasher);
     // Each directory begins elsewhere, in case another host or container does not see the lock.
@@ -129,6 +133,23 @@ pub fn allot(dir: &Path, limit: u64) -> Result<u32, Error> {
         }
     }
     Err(Error::Exhausted)
+}
+
+/// The number of attempts to get the lock, which a creation holds for a moment.
+const TRIES: u32 = 500;
+
+/// Takes the lock of a file system. Anybody can hold it for ever, so the wait is bounded.
+fn lock(top: &Path, tries: u32) -> Result<File, Error> {
+    let io = |source| Error::Io { action: "lock", path: top.to_owned(), source };
+    let file = by_path::open(top).map_err(io)?;
+    for _ in 0..tries {
+        if sys::try_lock(&file).map_err(io)? {
+            return Ok(file);
+        }
+        sys::interrupt::check().map_err(io)?;
+        thread::sleep(Duration::from_millis(20));
+    }
+    Err(Error::Locked { path: top.to_owned() })
 }
 
 /// Returns the topmost directory on the file system of `dir`, as this process sees it.
@@ -172,5 +193,19 @@ impl<'a> Project<'a> {
             ErrorKind::PermissionDenied => Error::NotAllowed,
             _ => Error::Io { action: "set the quota of", path: self.dir.to_owned(), source },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_a_lock_for_a_while() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let held = lock(dir.path(), 1).expect("it is free");
+        assert!(matches!(lock(dir.path(), 2), Err(Error::Locked { .. })));
+        drop(held);
+        assert!(lock(dir.path(), 1).is_ok());
     }
 }

@@ -64,7 +64,7 @@ impl fmt::Display for Plan<'_> {
 pub fn of(workspace: &Workspace) -> Result<Quota, crate::Error> {
     let found = find(workspace).map_err(|source| Error::Io {
         action: "examine",
-        path: workspace.record.dir.clone(),
+        path: workspace.place().to_owned(),
         source,
     });
     let found = found.and_then(|found| found.ok_or_else(|| Error::None(workspace.name.clone())));
@@ -80,10 +80,12 @@ pub fn find(workspace: &Workspace) -> io::Result<Option<Quota>> {
 pub fn change(worktrees: &Worktrees<'_>, workspace: &Workspace, limit: u64) -> Result<Quota, crate::Error> {
     let _lock = workspace.lock(&worktrees.repo.trust())?;
     let workspace = record::find(&worktrees.common, &workspace.name)?;
-    of(&workspace)?;
-    if let Ok(Some(project)) = workspace.project() {
-        project.limit_to(limit).map_err(record::Error::from)?;
-    }
+    let place = || workspace.place().to_owned();
+    let project = workspace.project();
+    let project = project.map_err(|source| Error::Io { action: "examine", path: place(), source });
+    let project = project.and_then(|project| project.ok_or_else(|| Error::None(workspace.name.clone())));
+    let limited = project.and_then(|project| project.limit_to(limit));
+    limited.map_err(record::Error::from)?;
     of(&workspace)
 }
 

@@ -31,6 +31,12 @@ fn a_quota_that_would_not_be_in_force_is_refused() {
     for size in ["0", "-1", "much", "2X"] {
         refused(&["--quota", size], &["is not a size such as 500M or 20G, or 'none'"]);
     }
+    // Elsewhere, the quota would not count the Git directory.
+    let elsewhere = place.sandbox.path().join("elsewhere").display().to_string();
+    refused(
+        &["--sealed", "--quota", "2G", "--upper-dir", &elsewhere],
+        &["would not count its Git directory", "hint: leave the changes in the repository"],
+    );
     place.repo().git(&["config", "sapwood.workspaceQuota", "1g"]);
     refused(&[], &["without project quotas"]);
     place.done(&["create", "one", "-q", "--backend", "overlay", "--quota", "none"]);

@@ -22,6 +22,13 @@ pub(super) struct Sides<'a> {
     pub(super) tip: ObjectId,
 }
 
+impl Sides<'_> {
+    /// Returns the name of the branch for messages.
+    pub(super) fn short(&self) -> BString {
+        self.branch.strip_prefix(names::BRANCHES).unwrap_or(self.branch).into()
+    }
+}
+
 /// Writes a merge commit, which no ref reaches yet. Returns an error that names the paths of a
 /// conflict.
 pub(super) fn merge(
@@ -30,7 +37,7 @@ pub(super) fn merge(
     sides: &Sides<'_>,
 ) -> Result<ObjectId, Error> {
     let repo = worktrees.repo;
-    let short = sides.branch.strip_prefix(names::BRANCHES).unwrap_or(sides.branch);
+    let short = sides.short();
     let tree = merged_tree(worktrees, settings, sides, short.as_bstr())?;
     let message = text!("Merge workspace '", sides.name, "' into ", short, "\n");
     let commit = NewCommit {

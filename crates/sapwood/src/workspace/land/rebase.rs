@@ -10,7 +10,6 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice};
-use engine::switch::names;
 use format::{HashKind, Kind, ObjectId, hash::Hasher};
 use repo::{CommitText, GivenIdentity, Who};
 use store::objects::ObjectTransaction;
@@ -91,7 +90,7 @@ fn replayed(
         if !merged.conflicts.is_empty() || !merged.is_clean {
             return Err(Error::LandConflicts {
                 name: sides.name.to_owned(),
-                onto: short(sides),
+                onto: sides.short(),
                 commit: Some(commit.id),
                 paths: merged.conflicts,
             });
@@ -123,13 +122,8 @@ fn empty_tree(hash: HashKind) -> Result<ObjectId, Error> {
     hasher.finish().map_err(|_| Error::failed("the empty tree collides in SHA-1"))
 }
 
-/// Returns the name of the branch for messages.
-fn short(sides: &Sides<'_>) -> BString {
-    sides.branch.strip_prefix(names::BRANCHES).unwrap_or(sides.branch).into()
-}
-
 fn failed(sides: &Sides<'_>, reason: &[u8]) -> Error {
-    Error::Failed(text!("cannot rebase '", sides.name, "' onto '", short(sides), "': ", reason.trim()))
+    Error::Failed(text!("cannot rebase '", sides.name, "' onto '", sides.short(), "': ", reason.trim()))
 }
 
 /// A process of the real Git that merges trees in memory, one after the other.
