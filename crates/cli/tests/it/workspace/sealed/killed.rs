@@ -44,8 +44,8 @@ fn a_killed_creation_leaves_a_whole_sealed_workspace_or_none() {
                 whole += 1;
                 let workspace = place.workspace("one");
                 if backend == "copy" {
-                    // Files in the directory may be a user's, so gc keeps it as it is, with the locks
-                    // of the killed creation.
+                    // Files in the directory may be a user's, so gc keeps it as it is, with the
+                    // locks of the killed creation.
                     let run = workspace.run("find".as_ref(), &[".git", "-name", "*.lock", "-delete"]);
                     assert_eq!(run.code, 0, "{}", run.stderr);
                     workspace.git(&["reset", "-q", "--hard"]);
