@@ -26,6 +26,9 @@ pub enum Error {
     /// Inodes have different owners.
     #[error("its files have different owners")]
     Owners,
+    /// Names or targets of links lie in the same bytes.
+    #[error("its names and links are longer than the image")]
+    Shared,
     /// The writer makes other bytes, or another length.
     #[error("it differs from the image of its tree at byte {offset}")]
     Differs {
@@ -102,6 +105,9 @@ pub fn check(data: &[u8]) -> Result<Checked, Error> {
     let (mut tree, mut owner, mut permissions) = (Tree::default(), None, 0);
     // The directories of the current path: the length of its path, and its number.
     let mut above: Vec<(usize, u32)> = Vec::new();
+    // The writer stores each name and target once. Directories and links of a forged image may
+    // share bytes, and the memory for them would be many times as large as the image.
+    let mut texts = 0;
     image.walk::<Error>(&mut |path, inode| {
         if *owner.get_or_insert((inode.uid, inode.gid)) != (inode.uid, inode.gid) {
             return Err(Error::Owners);
@@ -110,6 +116,13 @@ pub fn check(data: &[u8]) -> Result<Checked, Error> {
         let slash = path.rfind_byte(b'/');
         while above.last().is_some_and(|&(length, _)| length != slash.unwrap_or(0)) {
             above.pop();
+        }
+        texts += path.len() - slash.map_or(0, |slash| slash + 1);
+        if let read::Content::Symlink(target) = inode.content {
+            texts += target.len();
+        }
+        if texts > data.len() {
+            return Err(Error::Shared);
         }
         let number = u32::try_from(tree.found.len()).map_err(|_| write::Error::TooLarge)?;
         let start = tree.names.len();

@@ -318,3 +318,71 @@ fn a_deep_tree_is_checked() {
     let checked = canonical::check(&image).expect("the writer made it");
     assert_eq!(checked.facts().inodes, DEPTH as u64 + 1);
 }
+
+/// Many links share the bytes of one target. Their copies would take many times as much memory as
+/// the image.
+#[test]
+fn targets_that_share_bytes_are_refused() {
+    const LENGTH: usize = 4000;
+    let mut paths = BTreeMap::from([("long".into(), Kind::Symlink("x".repeat(LENGTH).into()))]);
+    paths.extend((0..100).map(|number| (format!("n{number:02}").into(), Kind::Symlink("y".into()))));
+    let good = build_in_order(options(9, vec![]), &paths);
+    canonical::check(&good).expect("the writer made it");
+    let tree = read_back(&good).expect("the writer made it");
+    let inode = |name: &str| tree[BStr::new(name)].2 as usize * 32;
+    let mut image = good.clone();
+    for number in 0..100 {
+        let (short, long) = (inode(&format!("n{number:02}")), inode("long"));
+        // Format, size, and the block of the target.
+        for field in [0..2, 8..12, 16..20] {
+            image.copy_within(long + field.start..long + field.end, short + field.start);
+        }
+    }
+    seal(&mut image);
+    let shared = read_back(&image).expect("the reader takes it");
+    assert_eq!(
+        shared.values().filter(|(kind, ..)| *kind == Kind::Symlink("x".repeat(LENGTH).into())).count(),
+        101
+    );
+    assert_eq!(canonical::check(&image).err(), Some(canonical::Error::Shared));
+}
+
+/// Several changes at once, which keep more of the format than a single random byte: copies of
+/// fields, of inodes and of entries, and small numbers.
+#[test]
+fn many_changes_are_refused_or_made_by_the_writer() {
+    const ROUNDS: usize = 50_000;
+    let good = small_tree();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % limit as u64) as usize
+    };
+    let mut passed = 0;
+    for round in 0..ROUNDS {
+        let mut image = good.clone();
+        for _ in 0..1 + below(4) {
+            let width = [1, 2, 4, 8, 12, 32][below(6)];
+            // The first 1,024 bytes are zeros.
+            let at = 1024 + below(good.len() - 1024 - width);
+            match below(3) {
+                0 => {
+                    let from = 1024 + below(good.len() - 1024 - width);
+                    image.copy_within(from..from + width, at);
+                }
+                1 => image[at] ^= 1 << below(8),
+                _ => image[at..at + width].fill(below(80) as u8),
+            }
+        }
+        if below(16) > 0 {
+            seal(&mut image);
+        }
+        if let Ok(checked) = canonical::check(&image) {
+            passed += 1;
+            assert_eq!(emitted(&checked), image, "round {round}");
+        }
+    }
+    assert!((ROUNDS / 500..ROUNDS).contains(&passed), "{passed} images passed");
+}
