@@ -71,7 +71,7 @@ pub use limits::{
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, MemoryLeft, bound_heap, memory_left, release_freed, thread_limit, use_huge_pages};
-pub use mount_ids::{UniqueMount, parent_mount, unique_mount};
+pub use mount_ids::{MountPlace, UniqueMount, has_mount, mount_place, unique_mount};
 pub use mount_table::{
     Mount, MountTable, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of, mounts_on,
 };

@@ -324,10 +324,22 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
-/// Makes a detached mount `nosuid,nodev` (`mount_setattr`).
-pub fn forbid_rights(mount: impl AsFd) -> io::Result<()> {
-    let set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let attributes = MountAttributes { set: set.bits().into(), clear: 0, propagation: 0, user_namespace: 0 };
+/// `MS_PRIVATE` of `linux/mount.h`.
+const PRIVATE: u64 = 1 << 18;
+/// `MOUNT_ATTR_IDMAP` of `linux/mount.h`.
+const MAPPED: u64 = 0x0010_0000;
+
+/// Restricts a detached mount (`mount_setattr`): it is `nosuid,nodev`, and no mount in it appears
+/// elsewhere. With a user namespace, only the ids that it maps have rights in the mount, and files
+/// of other owners belong to nobody there.
+pub fn restrict(mount: impl AsFd, ids: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let attributes = MountAttributes {
+        set: u64::from(flags.bits()) | ids.map_or(0, |_| MAPPED),
+        clear: 0,
+        propagation: PRIVATE,
+        user_namespace: ids.map_or(0, |ids| ids.as_raw_fd() as u64),
+    };
     set_attributes(mount, libc::AT_EMPTY_PATH, &attributes)
 }
 
@@ -344,8 +356,8 @@ pub fn copy_tree(path: &Path, read_only: bool) -> io::Result<Detached> {
     if read_only {
         set |= MountAttrFlags::MOUNT_ATTR_RDONLY;
     }
-    let propagation = libc::MS_PRIVATE;
-    let attributes = MountAttributes { set: set.bits().into(), clear: 0, propagation, user_namespace: 0 };
+    let attributes =
+        MountAttributes { set: set.bits().into(), clear: 0, propagation: PRIVATE, user_namespace: 0 };
     set_attributes(&copy.0, libc::AT_EMPTY_PATH | libc::AT_RECURSIVE, &attributes)?;
     Ok(copy)
 }

@@ -30,13 +30,14 @@ pub fn unique_mount(dir: impl AsFd, name: &CStr) -> io::Result<UniqueMount> {
     Ok(UniqueMount { id: found.stx_mnt_id, is_root })
 }
 
-/// `struct mnt_id_req` of `linux/mount.h`, in its first version.
+/// `struct mnt_id_req` of `linux/mount.h`, in its second version (Linux 6.11).
 #[repr(C)]
 struct Request {
     size: u32,
     spare: u32,
     id: u64,
     param: u64,
+    namespace: u64,
 }
 
 /// The begin of `struct statmount` of `linux/mount.h`.
@@ -45,25 +46,46 @@ struct StatMount {
     before: [u64; 5],
     id: u64,
     parent: u64,
-    rest: [u64; 57],
+    between: [u64; 7],
+    namespace: u64,
+    rest: [u64; 49],
 }
 
 const SYS_STATMOUNT: libc::c_long = 457;
-/// `STATMOUNT_MNT_BASIC`
-const BASIC: u64 = 2;
+/// `STATMOUNT_MNT_BASIC | STATMOUNT_MNT_NS_ID`
+const WANTED: u64 = 0x02 | 0x40;
 
-/// Returns the mount on which a mount of this mount namespace lies; `None` if there is no such
-/// mount here.
-pub fn parent_mount(id: u64) -> io::Result<Option<u64>> {
-    let request = Request { size: size_of::<Request>() as u32, spare: 0, id, param: BASIC };
-    let mut found = StatMount { before: [0; 5], id: 0, parent: 0, rest: [0; 57] };
+/// The place of a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountPlace {
+    /// The identity of the mount that it lies on.
+    pub parent: u64,
+    /// The identity of its mount namespace, which is never used again.
+    pub namespace: u64,
+}
+
+/// Returns the place of a mount in this mount namespace; `None` if there is no such mount here.
+pub fn mount_place(id: u64) -> io::Result<Option<MountPlace>> {
+    stat_mount(id, 0)
+}
+
+/// Returns true if a mount namespace has this mount. False for a namespace that has ended, and for
+/// one in which this process may not mount.
+pub fn has_mount(namespace: u64, id: u64) -> io::Result<bool> {
+    stat_mount(id, namespace).map(|found| found.is_some())
+}
+
+fn stat_mount(id: u64, namespace: u64) -> io::Result<Option<MountPlace>> {
+    let request = Request { size: size_of::<Request>() as u32, spare: 0, id, param: WANTED, namespace };
+    // SAFETY: zeros are a value of each field.
+    let mut found: StatMount = unsafe { std::mem::zeroed() };
     let result = call(Phase::Stat, || {
         // SAFETY: both structures have the kernel's layout and live during the call. The kernel
         // writes at most the given length.
         unsafe { libc::syscall(SYS_STATMOUNT, &raw const request, &raw mut found, size_of::<StatMount>(), 0) }
     });
     match result {
-        0 => Ok(Some(found.parent)),
+        0 => Ok(Some(MountPlace { parent: found.parent, namespace: found.namespace })),
         _ => match io::Error::last_os_error() {
             error if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
             error => Err(error),
@@ -84,7 +106,11 @@ mod tests {
         assert_eq!(unique_mount(&root, c"proc").expect("Linux 6.8"), found);
         assert!(!unique_mount(&proc, c"self").expect("Linux 6.8").is_root);
         let below = unique_mount(&root, c"").expect("Linux 6.8");
-        assert_eq!(parent_mount(found.id).expect("Linux 6.8"), Some(below.id));
-        assert_eq!(parent_mount(u64::MAX / 2).expect("Linux 6.8"), None);
+        let place = mount_place(found.id).expect("Linux 6.11").expect("it is mounted");
+        assert_eq!(place.parent, below.id);
+        assert_eq!(mount_place(u64::MAX / 2).expect("Linux 6.11"), None);
+        assert!(has_mount(place.namespace, found.id).expect("Linux 6.11"));
+        assert!(!has_mount(place.namespace, u64::MAX / 2).expect("Linux 6.11"));
+        assert!(!has_mount(u64::MAX / 2, found.id).expect("Linux 6.11"));
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     cell::OnceCell,
     collections::{HashMap, HashSet},
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs, io,
     os::{
         fd::AsFd,
@@ -45,11 +45,27 @@ impl Mount {
         // The kernel prints a path as it was passed, with backslashes before separators, and a
         // descriptor as a plain path.
         let is_path = |given: OsString| Path::new(&given) == path || split_layers(given.as_bytes()) == [path];
-        self.file_system == "overlay" && self.values("upperdir").any(is_path)
+        self.file_system == "overlay"
+            && self
+                .upper_in_source()
+                .map_or_else(|| self.values("upperdir").any(is_path), |upper| upper == path)
     }
+
+    /// Returns the upper layer that the source names ([`Mount::SERVED`]).
+    fn upper_in_source(&self) -> Option<&Path> {
+        let path = self.source.as_bytes().strip_prefix(Mount::SERVED.as_bytes());
+        path.filter(|_| self.file_system == "overlay").map(|path| Path::new(OsStr::from_bytes(path)))
+    }
+
+    /// The begin of the source of an overlay that the mount service made. The path of the upper
+    /// layer follows. The kernel prints `upperdir` relative to a mount that only the service has.
+    pub const SERVED: &str = "sapwood:";
 
     /// Returns the upper layer of an overlay.
     pub fn upper_layer(&self) -> Option<PathBuf> {
+        if let Some(upper) = self.upper_in_source() {
+            return Some(upper.to_owned());
+        }
         let given = self.values("upperdir").next()?;
         split_layers(given.as_bytes()).pop()
     }
@@ -226,4 +242,22 @@ pub fn is_fuse(name: &str) -> bool {
 pub(crate) fn type_of(mounts: &[Mount], path: &Path) -> Option<String> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     above.max_by_key(|mount| mount.point.as_os_str().len()).map(|mount| mount.file_system.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_names_the_upper_layer_of_a_served_overlay() {
+        let table =
+            b"30 22 0:25 / /top rw - overlay sapwood:/a\\040b/upper rw,upperdir=/upper,workdir=/work\n\
+            31 22 0:26 / /own rw - overlay sapwood rw,upperdir=/up,workdir=/work\n\
+            32 22 0:27 / /other rw - fuse.x sapwood:/a rw\n";
+        let found = all_in(table);
+        let uppers: Vec<_> = found.iter().map(Mount::upper_layer).collect();
+        assert_eq!(uppers, [Some("/a b/upper".into()), Some("/up".into()), None]);
+        assert!(found[0].has_upper(Path::new("/a b/upper")) && !found[0].has_upper(Path::new("/upper")));
+        assert!(found[1].has_upper(Path::new("/up")) && !found[2].has_upper(Path::new("/a")));
+    }
 }

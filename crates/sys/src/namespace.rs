@@ -12,7 +12,9 @@ use std::{
 
 use rustix::{
     io::Errno,
-    process::{Pid, PidfdFlags, Signal, getegid, geteuid, pidfd_open, pidfd_send_signal},
+    process::{
+        Pid, PidfdFlags, Signal, WaitOptions, getegid, geteuid, pidfd_open, pidfd_send_signal, waitpid,
+    },
     thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, unshare_unsafe},
 };
 
@@ -62,6 +64,43 @@ pub fn probe() -> io::Result<()> {
 pub fn enter_new_mounts() -> io::Result<()> {
     // SAFETY: as in `enter_new`.
     Ok(call(Phase::Other, || unsafe { unshare_unsafe(UnshareFlags::NEWNS) })?)
+}
+
+/// Makes a user namespace that maps only these ids, each to itself, and returns its descriptor. No
+/// process is in it. Needs the rights of root. The process has one thread.
+pub fn of_ids(uid: u32, gids: &[u32]) -> io::Result<OwnedFd> {
+    let ((is_made, made), (go_on, end)) = (io::pipe()?, io::pipe()?);
+    // SAFETY: the process has one thread, so the child may call everything. It ends by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if child == 0 {
+        drop((is_made, end));
+        // SAFETY: as in `enter_new`.
+        if unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.is_ok() {
+            let _ = rustix::io::write(&made, b"1");
+            let _ = rustix::io::read(&go_on, &mut [0; 1]);
+        }
+        // SAFETY: this runs no destructor and no handler of the parent.
+        unsafe { libc::_exit(0) }
+    }
+    drop((made, go_on));
+    let open = || -> io::Result<OwnedFd> {
+        if rustix::io::retry_on_intr(|| rustix::io::read(&is_made, &mut [0; 1]))? == 0 {
+            return Err(io::Error::other("no user namespace can be made"));
+        }
+        let lines = |ids: &[u32]| ids.iter().map(|id| format!("{id} {id} 1\n")).collect::<String>();
+        fs::write(format!("/proc/{child}/uid_map"), lines(&[uid]))?;
+        // The kernel takes so many lines.
+        fs::write(format!("/proc/{child}/gid_map"), lines(&gids[..gids.len().min(340)]))?;
+        Ok(fs::File::open(format!("/proc/{child}/ns/user"))?.into())
+    };
+    let opened = open();
+    drop(end);
+    let child = Pid::from_raw(child).expect("a child has a positive id");
+    let _ = rustix::io::retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
+    opened
 }
 
 fn map_users(users: &str, uid: u32, gid: u32, groups: &str) -> io::Result<()> {

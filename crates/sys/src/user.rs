@@ -6,6 +6,7 @@
 
 use std::{
     ffi::{CStr, CString, OsStr},
+    io,
     os::unix::ffi::OsStrExt,
     path::PathBuf,
     process::{Command, Stdio},
@@ -38,6 +39,21 @@ pub fn effective_uid() -> u32 {
 /// Returns the effective group id.
 pub fn effective_gid() -> u32 {
     rustix::process::getegid().as_raw()
+}
+
+/// Sets the user and group whose files this thread may use (`setfsuid`, `setfsgid`). The real,
+/// effective and saved ids stay, so this user may neither signal nor trace the thread.
+pub fn set_file_ids(uid: u32, gid: u32) -> io::Result<()> {
+    // SAFETY: these calls take and return numbers.
+    unsafe {
+        libc::setfsgid(gid);
+        libc::setfsuid(uid);
+        // The calls report no error. With an invalid id they only return the current one.
+        if libc::setfsgid(u32::MAX) as u32 == gid && libc::setfsuid(u32::MAX) as u32 == uid {
+            return Ok(());
+        }
+    }
+    Err(io::ErrorKind::PermissionDenied.into())
 }
 
 /// Returns the groups of the process: the effective one and the supplementary ones.
