@@ -2,53 +2,20 @@
 //! it cannot change between the check and the use.
 
 use std::{
-    io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    ffi::CStr,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, StatVfsMountFlags, fstat, fstatfs, fstatvfs, openat};
+use rustix::fs::{FileType, Mode, OFlags, RawDir, StatVfsMountFlags, fstat, fstatvfs, openat};
 
-use crate::wire::{Answer, Code};
+use crate::{
+    disks::Use,
+    peer::Caller,
+    wire::{Answer, Code},
+};
 
-/// The user at the other end of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    /// The supplementary groups.
-    pub(crate) groups: Vec<u32>,
-}
-
-impl Caller {
-    pub(crate) fn has_group(&self, gid: u32) -> bool {
-        self.gid == gid || self.groups.contains(&gid)
-    }
-}
-
-/// File systems that keep what is written, and that ask no other program and no other machine:
-/// ext4, XFS, btrfs, F2FS, bcachefs, ZFS. A file of an overlay could lie on the image that is being
-/// mounted, and so nest mounts deeper than the kernel's stack.
-const DISKS: [u32; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0xca45_1a4e, 0x2fc1_2fc1];
-const TMPFS: u32 = 0x0102_1994;
-const OVERLAY: u32 = 0x794c_7630;
-const EROFS: u32 = 0xe0f5_e1e2;
-
-/// The uses of a directory. Each takes other file systems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// The upper layer and the work directory.
-    Upper,
-    /// A lower layer: a directory, or the mount of an image.
-    Lower,
-    /// A directory that is covered, or shown at another place.
-    Place,
-}
-
-fn kind_of(file: impl AsFd) -> io::Result<u32> {
-    // The type has another width on other machines.
-    #[allow(clippy::unnecessary_cast)]
-    Ok(fstatfs(file)?.f_type as u32)
-}
+/// Flags to open a directory by its name. The descriptor gives no right to read.
+const NAMED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Returns an error unless `dir` is a directory of the caller on a file system for this use.
 pub(crate) fn directory(dir: &OwnedFd, caller: &Caller, purpose: Use) -> Result<(), Answer> {
@@ -59,16 +26,7 @@ pub(crate) fn directory(dir: &OwnedFd, caller: &Caller, purpose: Use) -> Result<
     if stat.st_uid != caller.uid {
         return Err(Code::Owner.into());
     }
-    let kind = kind_of(dir)?;
-    let is_fit = DISKS.contains(&kind)
-        || kind == TMPFS
-        || match purpose {
-            Use::Upper => false,
-            // All files of an image have one owner. Only root and this service mount images.
-            Use::Lower => kind == EROFS,
-            Use::Place => kind == OVERLAY,
-        };
-    if is_fit { Ok(()) } else { Err(Code::FileSystem.into()) }
+    if purpose.takes(dir)? { Ok(()) } else { Err(Code::FileSystem.into()) }
 }
 
 /// Returns an error unless `file` is a regular file on a disk that the caller opened for reading.
@@ -82,7 +40,29 @@ pub(crate) fn readable_file(file: &OwnedFd) -> Result<(), Answer> {
     if FileType::from_raw_mode(fstat(file)?.st_mode) != FileType::RegularFile {
         return Err(Code::Descriptor.into());
     }
-    if DISKS.contains(&kind_of(file)?) { Ok(()) } else { Err(Code::FileSystem.into()) }
+    if Use::File.takes(file)? { Ok(()) } else { Err(Code::FileSystem.into()) }
+}
+
+/// Opens the mount point `name` in `dir`. It belongs to the caller, and nothing is mounted on it:
+/// the name would lead to the uppermost mount.
+pub(crate) fn place(dir: &OwnedFd, name: &CStr, caller: &Caller) -> Result<OwnedFd, Answer> {
+    let place = openat(dir, name, NAMED, Mode::empty())?;
+    directory(&place, caller, Use::Place)?;
+    if sys::unique_mount(&place, c"")?.is_root { Err(Code::MountPoint.into()) } else { Ok(place) }
+}
+
+/// Opens the directory `name` of the caller in `dir`, by way of `mount`, another mount of `dir`.
+pub(crate) fn layer(dir: &OwnedFd, mount: &OwnedFd, name: &CStr, caller: &Caller) -> Result<OwnedFd, Answer> {
+    let seen = openat(dir, name, NAMED, Mode::empty())?;
+    directory(&seen, caller, Use::Upper)?;
+    let opened = openat(mount, name, NAMED, Mode::empty())?;
+    let (seen, found) = (fstat(&seen)?, fstat(&opened)?);
+    // They differ if something is mounted there.
+    if (seen.st_dev, seen.st_ino) == (found.st_dev, found.st_ino) {
+        Ok(opened)
+    } else {
+        Err(Code::Owner.into())
+    }
 }
 
 /// Returns an error unless the directory holds nothing but `.git`.
@@ -100,8 +80,9 @@ pub(crate) fn empty_but_for_git(dir: &OwnedFd) -> Result<(), Answer> {
 }
 
 /// Returns true if no program may be run from the mount of one of these files.
-pub(crate) fn forbids_programs<'f>(files: impl IntoIterator<Item = BorrowedFd<'f>>) -> io::Result<bool> {
+pub(crate) fn forbids_programs<'f>(files: impl IntoIterator<Item = &'f OwnedFd>) -> Result<bool, Answer> {
     for file in files {
+        let file: BorrowedFd<'_> = file.as_fd();
         if fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
             return Ok(true);
         }

@@ -14,7 +14,8 @@ use format::erofs::canonical;
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use crate::{
-    checks::{self, Caller},
+    checks, confine,
+    peer::Caller,
     wire::{Answer, Code},
 };
 
@@ -42,7 +43,7 @@ pub(crate) fn copy(
     let checked = canonical::check(&data).map_err(|error| refused(error.to_string()))?;
     drop(data);
     let facts = checked.facts();
-    if facts.uid != caller.uid || !caller.has_group(facts.gid) {
+    if facts.uid != caller.uid || !caller.groups.contains(&facts.gid) {
         return Err(refused("its files belong to another user".to_owned()));
     }
     // A file that is copied to the upper layer keeps these bits, and the upper layer has no mount
@@ -54,7 +55,9 @@ pub(crate) fn copy(
         return Err(refused("it needs another block size or other devices".to_owned()));
     }
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = File::from(openat(dir, c".", flags, Mode::RUSR)?);
+    let made =
+        confine::with(confine::ENTER, || openat(dir, c".", flags, Mode::RUSR).map_err(io::Error::from))?;
+    let file = File::from(made);
     let mut bytes = 0;
     checked.emit(&mut |piece| {
         file.write_all_at(piece, bytes)?;

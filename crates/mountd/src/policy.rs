@@ -41,41 +41,44 @@ impl Default for Policy {
 }
 
 impl Policy {
+    fn numbers(&mut self) -> [(&'static str, &mut u64); 5] {
+        [
+            ("--mounts", &mut self.mounts),
+            ("--image-bytes", &mut self.image_bytes),
+            ("--user-bytes", &mut self.user_bytes),
+            ("--connections", &mut self.connections),
+            ("--patience", &mut self.patience),
+        ]
+    }
+
     /// Takes an option of the command line. Returns false if it is unknown or malformed.
     pub fn set(&mut self, name: &OsStr, value: OsString) -> bool {
-        let number = || value.to_str()?.parse::<u64>().ok();
-        let slot = match name.as_encoded_bytes() {
-            b"--images" => {
-                self.images = value.into();
-                return true;
+        match name.as_encoded_bytes() {
+            b"--images" => self.images = value.into(),
+            b"--state" => self.state = value.into(),
+            _ => {
+                let slot = self.numbers().into_iter().find(|(known, _)| name == *known);
+                let Some(((_, slot), number)) = slot.zip(value.to_str().and_then(|text| text.parse().ok()))
+                else {
+                    return false;
+                };
+                *slot = number;
             }
-            b"--state" => {
-                self.state = value.into();
-                return true;
-            }
-            b"--mounts" => &mut self.mounts,
-            b"--image-bytes" => &mut self.image_bytes,
-            b"--user-bytes" => &mut self.user_bytes,
-            b"--connections" => &mut self.connections,
-            b"--patience" => &mut self.patience,
-            _ => return false,
-        };
-        number().map(|number| *slot = number).is_some()
+        }
+        true
     }
 
     /// Returns the options of the command line that say the same.
     pub(crate) fn args(&self) -> Vec<OsString> {
-        let numbers = [
-            ("--mounts", self.mounts),
-            ("--image-bytes", self.image_bytes),
-            ("--user-bytes", self.user_bytes),
-            ("--connections", self.connections),
-            ("--patience", self.patience),
-        ];
         let dirs = [("--images", &self.images), ("--state", &self.state)];
-        let dirs = dirs.into_iter().flat_map(|(name, dir)| [name.into(), dir.clone().into_os_string()]);
-        let numbers = numbers.into_iter().flat_map(|(name, number)| [name.into(), number.to_string().into()]);
-        dirs.chain(numbers).collect()
+        let mut all: Vec<OsString> = Vec::new();
+        for (name, dir) in dirs {
+            all.extend([name.into(), dir.clone().into_os_string()]);
+        }
+        for (name, number) in self.clone().numbers() {
+            all.extend([name.into(), number.to_string().into()]);
+        }
+        all
     }
 
     pub(crate) fn patience(&self) -> Duration {

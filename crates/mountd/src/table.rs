@@ -2,13 +2,24 @@
 //!
 //! Order: an entry is made before its mount is attached, and removed after the unmount. So a
 //! process that is killed leaves an entry without a mount, which is dropped when it stands in the
-//! way, and never a mount without an entry. The kernel uses no identity of a mount again.
+//! way, and never a mount without an entry. The kernel uses no identity of a mount or of a mount
+//! namespace again.
 
-use std::{io, os::fd::OwnedFd};
+use std::{
+    ffi::CString,
+    io,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, flock, openat, unlinkat};
+use rustix::{
+    event::{Timespec, poll},
+    fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, flock, openat, unlinkat},
+    io::Errno,
+};
 
 use crate::{
+    confine::{self, ENTER, MOUNT},
     policy::Policy,
     wire::{Answer, Code},
 };
@@ -19,7 +30,7 @@ pub(crate) struct Entry {
     /// The kernel's identity of the mount.
     pub(crate) id: u64,
     pub(crate) uid: u32,
-    /// The mount namespace.
+    /// The kernel's identity of the mount namespace.
     pub(crate) namespace: u64,
     /// The bytes of the image.
     pub(crate) bytes: u64,
@@ -45,7 +56,11 @@ impl Entry {
 }
 
 /// The directory of the table.
-pub(crate) struct Table(OwnedFd);
+pub(crate) struct Table {
+    dir: OwnedFd,
+    /// The time for which a process waits for a lock.
+    patience: Duration,
+}
 
 /// The table while this process holds its lock.
 pub(crate) struct Locked<'t> {
@@ -53,25 +68,44 @@ pub(crate) struct Locked<'t> {
     _lock: OwnedFd,
 }
 
-const LOCK: &std::ffi::CStr = c"lock";
-
 impl Table {
-    pub(crate) fn new(dir: OwnedFd) -> Table {
-        Table(dir)
+    pub(crate) fn new(dir: OwnedFd, patience: Duration) -> Table {
+        Table { dir, patience }
     }
 
-    pub(crate) fn lock(&self) -> io::Result<Locked<'_>> {
+    pub(crate) fn lock(&self) -> Result<Locked<'_>, Answer> {
+        Ok(Locked { dir: &self.dir, _lock: self.take("lock")? })
+    }
+
+    /// Waits until no other process checks an image of this user. The memory that this takes is
+    /// limited for each process.
+    pub(crate) fn turn(&self, uid: u32) -> Result<OwnedFd, Answer> {
+        self.take(&format!("lock.{uid}"))
+    }
+
+    /// Opens and locks a file of the directory.
+    fn take(&self, name: &str) -> Result<OwnedFd, Answer> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let lock = openat(&self.0, LOCK, flags, Mode::RUSR | Mode::WUSR)?;
-        rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))?;
-        Ok(Locked { dir: &self.0, _lock: lock })
+        let made = || openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR).map_err(io::Error::from);
+        let lock = confine::with(ENTER, made)?;
+        let begun = Instant::now();
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(lock),
+                Err(Errno::WOULDBLOCK) if begun.elapsed() >= self.patience => return Err(Code::Busy.into()),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 2_000_000 }));
+        }
     }
 }
 
 impl Locked<'_> {
     fn entries(&self) -> io::Result<Vec<Entry>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = openat(self.dir, c".", flags, Mode::empty())?;
+        let open =
+            confine::with(ENTER, || openat(self.dir, c".", flags, Mode::empty()).map_err(io::Error::from))?;
         let mut buffer = Vec::with_capacity(32 * 1024);
         let mut list = RawDir::new(open, buffer.spare_capacity_mut());
         let mut entries = Vec::new();
@@ -81,17 +115,15 @@ impl Locked<'_> {
         Ok(entries)
     }
 
-    /// Adds a mount. `namespace` is that of this process. Refuses a mount beyond a limit, and a
-    /// second mount of an upper layer.
+    /// Adds a mount. Refuses one beyond a limit, and a second mount of an upper layer.
     pub(crate) fn add(&self, entry: Entry, policy: &Policy) -> Result<(), Answer> {
         if let Err(code) = admit(&self.entries()?, &entry, policy) {
             // Mounts may have ended without the service: with their namespace, or by root.
-            self.drop_ended(entry.namespace)?;
+            self.drop_ended()?;
             admit(&self.entries()?, &entry, policy).map_err(|_| Answer::of(code))?;
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(self.dir, entry.name(), flags, Mode::RUSR)?;
-        Ok(())
+        confine::with(ENTER, || Ok(openat(self.dir, entry.name(), flags, Mode::RUSR).map(drop)?))
     }
 
     /// Returns the mount with this identity.
@@ -100,17 +132,18 @@ impl Locked<'_> {
     }
 
     pub(crate) fn remove(&self, entry: &Entry) -> io::Result<()> {
-        match unlinkat(self.dir, entry.name(), AtFlags::empty()) {
-            Err(rustix::io::Errno::NOENT) => Ok(()),
-            removed => Ok(removed?),
+        let name = CString::new(entry.name()).expect("numbers and dots");
+        match confine::with(ENTER, || unlinkat(self.dir, &name, AtFlags::empty()).map_err(io::Error::from)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
         }
     }
 
-    /// Removes the entries of mounts of this namespace, that of this process, that exist no more.
-    pub(crate) fn drop_ended(&self, namespace: u64) -> io::Result<()> {
-        for entry in self.entries()?.iter().filter(|entry| entry.namespace == namespace) {
-            if sys::parent_mount(entry.id)?.is_none() {
-                self.remove(entry)?;
+    /// Removes the entries of mounts that exist no more, in any namespace.
+    pub(crate) fn drop_ended(&self) -> io::Result<()> {
+        for entry in self.entries()? {
+            if !confine::with(MOUNT, || sys::has_mount(entry.namespace, entry.id))? {
+                self.remove(&entry)?;
             }
         }
         Ok(())
@@ -134,13 +167,13 @@ mod tests {
     use super::*;
 
     fn entry(id: u64, uid: u32) -> Entry {
-        // No such mount exists.
-        Entry { id: u64::MAX / 2 + id, uid, namespace: 7, bytes: 100, upper: (1, id) }
+        // There is no such mount and no such namespace.
+        Entry { id: u64::MAX / 2 + id, uid, namespace: u64::MAX / 2, bytes: 100, upper: (1, id) }
     }
 
     fn table(dir: &std::path::Path) -> Table {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        Table::new(rustix::fs::open(dir, flags, Mode::empty()).expect("opened"))
+        Table::new(rustix::fs::open(dir, flags, Mode::empty()).expect("opened"), Duration::from_millis(20))
     }
 
     #[test]
@@ -160,17 +193,16 @@ mod tests {
         let policy = Policy { mounts: 2, user_bytes: 250, ..Policy::default() };
         let root = rustix::fs::open("/", OFlags::PATH, Mode::empty()).expect("opened");
         let id = sys::unique_mount(&root, c"").expect("Linux 6.8").id;
-        let living = Entry { id, namespace: 8, ..entry(1, 1000) };
+        let namespace = sys::mount_place(id).expect("Linux 6.11").expect("it is mounted").namespace;
+        let living = Entry { id, namespace, ..entry(1, 1000) };
         let code = |added: Result<(), Answer>| added.map_err(|answer| answer.code);
         locked.add(living, &policy).expect("the first");
         locked.add(entry(2, 1000), &policy).expect("the second");
         locked.add(entry(9, 1001), &policy).expect("another user");
-        // From another namespace nobody knows that the second one has ended.
-        let elsewhere = |id| Entry { namespace: 8, ..entry(id, 1000) };
-        assert_eq!(code(locked.add(elsewhere(3), &policy)), Err(Code::Limit));
-        locked.add(entry(3, 1000), &policy).expect("the second has ended");
+        locked.add(entry(3, 1000), &policy).expect("the second has ended, with its namespace");
         assert_eq!(locked.find(entry(2, 1000).id).expect("listed"), None);
         assert_eq!(locked.find(id).expect("listed"), Some(living));
+        assert!(locked.find(entry(9, 1001).id).expect("listed").is_none(), "nor of another user");
         let large = Entry { bytes: 200, ..entry(5, 1000) };
         assert_eq!(code(locked.add(large, &policy)), Err(Code::Limit));
         let same = Entry { id: 77, uid: 1002, ..living };
@@ -178,5 +210,20 @@ mod tests {
         locked.remove(&living).expect("removed");
         locked.remove(&living).expect("nothing to do");
         locked.add(same, &policy).expect("it is free");
+    }
+
+    /// A process that holds a lock for ever stops nobody for ever.
+    #[test]
+    fn a_lock_has_a_deadline() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let (table, other) = (table(dir.path()), table(dir.path()));
+        let held = table.lock().expect("locked");
+        assert_eq!(other.lock().map(drop).map_err(|answer| answer.code), Err(Code::Busy));
+        let turn = other.turn(1000).expect("another lock");
+        assert_eq!(table.turn(1000).map(drop).map_err(|answer| answer.code), Err(Code::Busy));
+        table.turn(1001).expect("another user");
+        drop((held, turn));
+        other.lock().expect("it is free");
+        table.turn(1000).expect("it is free");
     }
 }

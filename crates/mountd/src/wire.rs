@@ -22,7 +22,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, Shutdown, recv, recvmsg, sendmsg, shutdown,
 };
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD: usize = 16;
 /// The longest name, as in the kernel.
 const NAME: usize = 255;
@@ -41,16 +41,24 @@ const VOLATILE: u32 = 1;
 pub enum Request {
     /// Asks whether the service serves this user. No descriptors.
     Hello,
-    /// Mounts an image. Descriptors: the image, the mount point, the extra devices.
-    Image,
-    /// Mounts an overlay. Descriptors: the mount point, the upper layer, the work directory, the
-    /// lower layers from top to bottom.
+    /// Mounts an image. Descriptors: the directory that the mount point lies in, the image, the
+    /// extra devices.
+    Image {
+        /// The name of the mount point in that directory.
+        name: Vec<u8>,
+    },
+    /// Mounts an overlay. Descriptors: the directory that the mount point lies in, the directory
+    /// with the upper layer `upper` and the work directory `work`, the lower layers from top to
+    /// bottom.
     Overlay {
+        /// The name of the mount point in that directory.
+        name: Vec<u8>,
         /// `fsync` in it does nothing.
         is_volatile: bool,
     },
-    /// Shows a directory at another place. Descriptors: the mount point, the directory.
-    Bind,
+    /// Shows a Git directory as `.git` of an overlay of the caller. Descriptors: the root of the
+    /// overlay, the Git directory.
+    Git,
     /// Ends a mount of the caller. Descriptor: the directory that the mount point lies in.
     Unmount {
         /// The name of the mount point in that directory.
@@ -74,13 +82,15 @@ pub enum Code {
     Busy,
     /// The caller is in a user namespace, or has ended.
     Namespace,
+    /// The caller is in a sandbox: it has a filter of system calls, or `no_new_privs`.
+    Sandbox,
     /// A descriptor is missing, of another type, or not open for reading.
     Descriptor,
     /// A descriptor leads to something that the caller does not own.
     Owner,
     /// The file system of a descriptor is not one on which the service mounts.
     FileSystem,
-    /// The mount point is not empty, or covered by another mount.
+    /// The mount point is not empty, or something is mounted there.
     MountPoint,
     /// The image is not one that the writer makes, or not the caller's.
     Image,
@@ -96,9 +106,10 @@ pub enum Code {
 
 impl Code {
     #[rustfmt::skip]
-    const ALL: [Code; 14] = [
-        Code::Done, Code::Malformed, Code::Root, Code::Busy, Code::Namespace, Code::Descriptor, Code::Owner,
-        Code::FileSystem, Code::MountPoint, Code::Image, Code::Limit, Code::InUse, Code::NoMount, Code::Kernel,
+    const ALL: [Code; 15] = [
+        Code::Done, Code::Malformed, Code::Root, Code::Busy, Code::Namespace, Code::Sandbox, Code::Descriptor,
+        Code::Owner, Code::FileSystem, Code::MountPoint, Code::Image, Code::Limit, Code::InUse, Code::NoMount,
+        Code::Kernel,
     ];
 }
 
@@ -168,24 +179,25 @@ fn parsed(bytes: &[u8]) -> Option<(u32, u32, &[u8])> {
 impl Request {
     /// Returns the bytes of the request. A name that is too long is cut: the service finds nothing.
     pub fn encode(&self) -> [u8; REQUEST] {
-        match self {
-            Request::Hello => message(0, 0, b""),
-            Request::Image => message(1, 0, b""),
-            Request::Overlay { is_volatile } => message(2, if *is_volatile { VOLATILE } else { 0 }, b""),
-            Request::Bind => message(3, 0, b""),
-            Request::Unmount { name, is_lazy } => {
-                message(4, if *is_lazy { LAZY } else { 0 }, &name[..name.len().min(NAME)])
-            }
-        }
+        let (kind, flags, name): (u32, u32, &[u8]) = match self {
+            Request::Hello => (0, 0, b""),
+            Request::Image { name } => (1, 0, name),
+            Request::Overlay { name, is_volatile } => (2, if *is_volatile { VOLATILE } else { 0 }, name),
+            Request::Git => (3, 0, b""),
+            Request::Unmount { name, is_lazy } => (4, if *is_lazy { LAZY } else { 0 }, name),
+        };
+        message(kind, flags, &name[..name.len().min(NAME)])
     }
 
     /// Parses a request. Returns `None` if any byte is none that [`Request::encode`] writes.
     pub fn decode(bytes: &[u8; REQUEST]) -> Option<Request> {
         let request = match parsed(bytes)? {
             (0, 0, b"") => Request::Hello,
-            (1, 0, b"") => Request::Image,
-            (2, flags @ (0 | VOLATILE), b"") => Request::Overlay { is_volatile: flags == VOLATILE },
-            (3, 0, b"") => Request::Bind,
+            (1, 0, name) if is_name(name) => Request::Image { name: name.to_vec() },
+            (2, flags @ (0 | VOLATILE), name) if is_name(name) => {
+                Request::Overlay { name: name.to_vec(), is_volatile: flags == VOLATILE }
+            }
+            (3, 0, b"") => Request::Git,
             (4, flags @ (0 | LAZY), name) if is_name(name) => {
                 Request::Unmount { name: name.to_vec(), is_lazy: flags == LAZY }
             }
@@ -281,10 +293,10 @@ mod tests {
         let unmount = |name: &[u8], is_lazy| Request::Unmount { name: name.to_vec(), is_lazy };
         for request in [
             Request::Hello,
-            Request::Image,
-            Request::Overlay { is_volatile: true },
-            Request::Overlay { is_volatile: false },
-            Request::Bind,
+            Request::Image { name: b"top".to_vec() },
+            Request::Overlay { name: b"top".to_vec(), is_volatile: true },
+            Request::Overlay { name: b"a b".to_vec(), is_volatile: false },
+            Request::Git,
             unmount(b"a b\xff", true),
             unmount(&[b'n'; 255], false),
         ] {

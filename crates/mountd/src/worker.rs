@@ -1,23 +1,25 @@
 //! The process that serves one connection, which is its standard input.
 //!
-//! Order: read who connected; open what only root may open; become that user with two capabilities;
-//! then read the first byte that the user wrote.
+//! Order: read who connected; open what only root may open; take the files of that user, with no
+//! effective capability; then read the first byte that the user wrote.
 
 use std::{
-    ffi::CString,
+    ffi::{CStr, CString},
     io::{self, Write as _},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd as _, OwnedFd},
+    path::PathBuf,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fs::{Mode, OFlags, fstat, open, stat},
+    fs::{Mode, OFlags, fstat, open, readlink},
     net::sockopt::{Timeout, set_socket_timeout, socket_peercred},
 };
 
 use crate::{
-    checks::{self, Caller, Use},
-    confine, image, mounts,
+    checks, confine,
+    disks::Use,
+    image, mounts,
+    peer::{self, Caller},
     policy::Policy,
     table::{Entry, Table},
     wire::{self, Answer, Code, Packet, REQUEST, Request},
@@ -29,48 +31,57 @@ struct Worker<'p> {
     caller: Caller,
     images: OwnedFd,
     table: Table,
-    own: Namespace,
-    theirs: Namespace,
+    /// A user namespace with the caller's ids only.
+    ids: OwnedFd,
+    /// The mount namespaces.
+    own: OwnedFd,
+    theirs: OwnedFd,
     /// True while this process is in the caller's mount namespace.
     is_away: bool,
 }
 
-/// A mount namespace.
-struct Namespace {
-    file: OwnedFd,
-    number: u64,
+/// Waits until the process that accepted the connection has closed it, which closes the writing end
+/// of the pipe that is the standard output. The last holder of a connection closes the descriptors
+/// that nobody received, and a close may wait as long as the user likes.
+fn await_start() {
+    while let Ok(1..) = rustix::io::retry_on_intr(|| rustix::io::read(rustix::stdio::stdout(), &mut [0; 1])) {
+    }
 }
 
-impl Namespace {
-    fn open(path: &str) -> io::Result<Namespace> {
-        let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Namespace { number: fstat(&file)?.st_ino, file })
-    }
+/// Refuses the connection, because the user has too many.
+pub fn refuse() -> io::Result<()> {
+    await_start();
+    let socket = io::stdin();
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    wire::refuse(&socket, Code::Busy)
 }
 
 /// Serves the connection.
 pub fn run(policy: &Policy) -> io::Result<()> {
+    await_start();
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     for which in [Timeout::Recv, Timeout::Send] {
         set_socket_timeout(&socket, which, Some(policy.patience()))?;
     }
     let peer = socket_peercred(&socket)?;
-    let (uid, gid) = (peer.uid.as_raw(), peer.gid.as_raw());
-    if uid == 0 {
+    if peer.uid.is_root() {
         return wire::refuse(&socket, Code::Root);
     }
     let pidfd = sys::peer_pidfd(&socket)?;
-    let caller = Caller { uid, gid, groups: sys::peer_groups(&socket)? };
+    let groups = [vec![peer.gid.as_raw()], sys::peer_groups(&socket)?].concat();
+    let caller = Caller { uid: peer.uid.as_raw(), groups };
     let dir = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let images = open(&policy.images, dir, Mode::empty())?;
-    let table = Table::new(open(&policy.state, dir, Mode::empty())?);
-    let own = Namespace::open("/proc/self/ns/mnt")?;
+    let table = Table::new(open(&policy.state, dir, Mode::empty())?, policy.patience());
+    let own = open("/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let ids = sys::namespace::of_ids(caller.uid, &caller.groups)?;
     confine::become_caller(&caller, policy.memory())?;
     // As this user, so the kernel decides whether the user may see this process.
-    let Ok(theirs) = namespace_of(peer.pid.as_raw_nonzero().get(), &pidfd) else {
-        return wire::refuse(&socket, Code::Namespace);
+    let theirs = match peer::examine(peer.pid.as_raw_nonzero().get(), &pidfd) {
+        Ok(theirs) => theirs,
+        Err(code) => return wire::refuse(&socket, code),
     };
-    let mut worker = Worker { policy, caller, images, table, own, theirs, is_away: false };
+    let mut worker = Worker { policy, caller, images, table, ids, own, theirs, is_away: false };
     loop {
         let packet = match wire::receive::<REQUEST>(&socket) {
             Ok(Some(packet)) => packet,
@@ -83,21 +94,6 @@ pub fn run(policy: &Policy) -> io::Result<()> {
         let answer = worker.answer(packet);
         wire::send(&socket, &answer.encode(), &[])?;
     }
-}
-
-/// Returns the mount namespace of a process, which is in the user namespace of the service. So its
-/// mount namespace belongs to that user namespace too: nobody may enter another one without rights
-/// there, and no process returns to an outer user namespace. The namespaces are opened by the
-/// process id; `pidfd` then tells that the id still means this process.
-fn namespace_of(pid: i32, pidfd: &OwnedFd) -> io::Result<Namespace> {
-    let found = Namespace::open(&format!("/proc/{pid}/ns/mnt"))?;
-    let (user, own) = (stat(format!("/proc/{pid}/ns/user"))?, stat("/proc/self/ns/user")?);
-    let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
-    let is_over = poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0;
-    if (user.st_dev, user.st_ino) != (own.st_dev, own.st_ino) || is_over {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    Ok(found)
 }
 
 /// A mount, or an end of one, for the log.
@@ -128,25 +124,26 @@ impl Worker<'_> {
     fn serve(&mut self, request: &Request, descriptors: Vec<OwnedFd>) -> Result<Option<Done>, Answer> {
         let mut given = descriptors.into_iter();
         let mut next = || given.next().ok_or(Answer::of(Code::Descriptor));
+        let name = |name: &[u8]| CString::new(name).map_err(|_| Answer::of(Code::Malformed));
         match request {
             Request::Hello => Ok(None),
-            Request::Image => {
-                let (file, place) = (next()?, next()?);
-                self.mount_image(&file, &place, given.collect()).map(Some)
+            Request::Image { name: place } => {
+                let (dir, file) = (next()?, next()?);
+                self.mount_image(&dir, &name(place)?, &file, given.collect()).map(Some)
             }
-            Request::Overlay { is_volatile } => {
-                let (place, upper, work) = (next()?, next()?, next()?);
-                self.mount_overlay(&place, &upper, &work, given.collect(), *is_volatile).map(Some)
+            Request::Overlay { name: place, is_volatile } => {
+                let (dir, layers) = (next()?, next()?);
+                self.mount_overlay(&dir, &name(place)?, &layers, &given.collect::<Vec<_>>(), *is_volatile)
+                    .map(Some)
             }
-            Request::Bind => {
-                let (place, dir) = (next()?, next()?);
-                self.bind(&place, &dir).map(Some)
+            Request::Git => {
+                let (top, git) = (next()?, next()?);
+                self.show_git(&top, &git).map(Some)
             }
-            Request::Unmount { name, is_lazy } => {
+            Request::Unmount { name: place, is_lazy } => {
                 let dir = next()?;
-                let name = CString::new(name.as_slice()).map_err(|_| Answer::of(Code::Malformed))?;
                 self.go(true)?;
-                let ended = mounts::unmount(&dir, &name, *is_lazy, self.caller.uid, &self.table)?;
+                let ended = mounts::unmount(&dir, &name(place)?, *is_lazy, self.caller.uid, &self.table)?;
                 Ok(Some(Done { what: "ended", mount: ended, bytes: 0 }))
             }
         }
@@ -154,56 +151,65 @@ impl Worker<'_> {
 
     fn mount_image(
         &mut self,
+        dir: &OwnedFd,
+        name: &CStr,
         file: &OwnedFd,
-        place: &OwnedFd,
         devices: Vec<OwnedFd>,
     ) -> Result<Done, Answer> {
-        self.check_place(place)?;
+        let place = checks::place(dir, name, &self.caller)?;
+        checks::empty_but_for_git(&place)?;
         devices.iter().try_for_each(checks::readable_file)?;
+        let _turn = self.table.turn(self.caller.uid)?;
         let limit = self.policy.image_bytes;
         let copy = image::copy(file, devices.len(), &self.caller, limit, &self.images)?;
-        let all = devices.iter().chain([file, place]).map(AsFd::as_fd);
-        let forbids_programs = checks::forbids_programs(all)?;
+        let forbids_programs = checks::forbids_programs(devices.iter().chain([file, &place]))?;
         self.go(false)?;
         let made = mounts::image(&copy.file, &devices, forbids_programs)?;
-        let mount = self.attach(made, place, copy.bytes, (0, 0))?;
+        let mount = self.attach(made, &place, copy.bytes, (0, 0))?;
         Ok(Done { what: "mounted image", mount, bytes: copy.bytes })
     }
 
     fn mount_overlay(
         &mut self,
-        place: &OwnedFd,
-        upper: &OwnedFd,
-        work: &OwnedFd,
-        lower: Vec<OwnedFd>,
+        dir: &OwnedFd,
+        name: &CStr,
+        layers: &OwnedFd,
+        lower: &[OwnedFd],
         is_volatile: bool,
     ) -> Result<Done, Answer> {
-        self.check_place(place)?;
-        for dir in [upper, work] {
-            checks::directory(dir, &self.caller, Use::Upper)?;
-        }
+        let place = checks::place(dir, name, &self.caller)?;
+        checks::empty_but_for_git(&place)?;
+        checks::directory(layers, &self.caller, Use::Upper)?;
         lower.iter().try_for_each(|dir| checks::directory(dir, &self.caller, Use::Lower))?;
-        let all = lower.iter().chain([place, upper, work]).map(AsFd::as_fd);
-        let forbids_programs = checks::forbids_programs(all)?;
-        let key = fstat(upper)?;
+        let forbids_programs = checks::forbids_programs(lower.iter().chain([layers, &place]))?;
+        self.go(false)?;
+        let path = path_of(layers)?.join("upper");
         self.go(true)?;
-        let made = mounts::overlay(upper, work, &lower, is_volatile, forbids_programs)?;
-        let mount = self.attach(made, place, 0, (key.st_dev, key.st_ino))?;
+        // The kernel empties the work directory. The ids keep it from files of other users.
+        let mount = mounts::bind(layers, Some(&self.ids))?;
+        let upper = checks::layer(layers, mount.root(), c"upper", &self.caller)?;
+        let work = checks::layer(layers, mount.root(), c"work", &self.caller)?;
+        let key = fstat(&upper)?;
+        let layers = mounts::Layers { upper: &upper, work: &work, lower, path: &path };
+        let made = mounts::overlay(&layers, is_volatile, forbids_programs)?;
+        let mount = self.attach(made, &place, 0, (key.st_dev, key.st_ino))?;
         Ok(Done { what: "mounted overlay", mount, bytes: 0 })
     }
 
-    fn bind(&mut self, place: &OwnedFd, dir: &OwnedFd) -> Result<Done, Answer> {
-        for dir in [place, dir] {
-            checks::directory(dir, &self.caller, Use::Place)?;
+    /// Shows a Git directory in an overlay of the caller. So there is at most one such mount for
+    /// each overlay, and none in a place that another mount shows.
+    fn show_git(&mut self, top: &OwnedFd, git: &OwnedFd) -> Result<Done, Answer> {
+        checks::directory(git, &self.caller, Use::Upper)?;
+        let found = sys::unique_mount(top, c"")?;
+        let overlay = self.table.lock()?.find(found.id)?;
+        let is_ours = |entry: &Entry| entry.uid == self.caller.uid && entry.upper != (0, 0);
+        if !found.is_root || !overlay.as_ref().is_some_and(is_ours) {
+            return Err(Code::NoMount.into());
         }
+        let place = checks::place(top, c".git", &self.caller)?;
         self.go(true)?;
-        let mount = self.attach(mounts::bind(dir)?, place, 0, (0, 0))?;
-        Ok(Done { what: "bound", mount, bytes: 0 })
-    }
-
-    fn check_place(&self, place: &OwnedFd) -> Result<(), Answer> {
-        checks::directory(place, &self.caller, Use::Place)?;
-        checks::empty_but_for_git(place)
+        let mount = self.attach(mounts::bind(git, None)?, &place, 0, (0, 0))?;
+        Ok(Done { what: "showed Git directory", mount, bytes: 0 })
     }
 
     fn attach(
@@ -214,7 +220,7 @@ impl Worker<'_> {
         upper: (u64, u64),
     ) -> Result<u64, Answer> {
         self.go(true)?;
-        let facts = Entry { id: 0, uid: self.caller.uid, namespace: self.theirs.number, bytes, upper };
+        let facts = Entry { id: 0, uid: self.caller.uid, namespace: 0, bytes, upper };
         made.attach(place, facts, &self.table, self.policy)
     }
 
@@ -222,11 +228,17 @@ impl Worker<'_> {
     fn go(&mut self, is_away: bool) -> io::Result<()> {
         if self.is_away != is_away {
             let to = if is_away { &self.theirs } else { &self.own };
-            confine::joining(|| mounts::join(&to.file))?;
+            mounts::join(to)?;
             self.is_away = is_away;
         }
         Ok(())
     }
+}
+
+/// Returns the path of an open directory. This process is in its own mount namespace.
+fn path_of(dir: &OwnedFd) -> Result<PathBuf, Answer> {
+    let path = readlink(format!("/proc/self/fd/{}", dir.as_raw_fd()), Vec::new())?;
+    Ok(sys::os_str(path.as_bytes()).into())
 }
 
 /// Writes a line to standard error, which is the journal.

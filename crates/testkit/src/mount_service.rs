@@ -15,6 +15,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct MountService {
     child: Child,
+    command: Command,
     dir: TempDir,
 }
 
@@ -31,15 +32,28 @@ impl MountService {
         command.arg("--listen").arg(at("socket")).arg("--images").arg(at("images"));
         command.arg("--state").arg(at("state")).args(options);
         let child = command.stdin(Stdio::null()).stderr(log).spawn().expect("the service can be run");
-        let mut service = MountService { child, dir };
+        let mut service = MountService { child, command, dir };
+        service.wait();
+        service
+    }
+
+    /// Kills the service and starts it again.
+    pub fn restart(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("a child");
+        fs::remove_file(self.socket()).expect("the socket of the killed one");
+        self.child = self.command.spawn().expect("the service can be run");
+        self.wait();
+    }
+
+    fn wait(&mut self) {
         let begun = Instant::now();
-        while !service.is_ready() {
-            let ended = service.child.try_wait().expect("a child");
-            assert!(ended.is_none(), "the service ended: {}", service.log());
-            assert!(begun.elapsed() < Duration::from_secs(60), "no socket: {}", service.log());
+        while !self.is_ready() {
+            let ended = self.child.try_wait().expect("a child");
+            assert!(ended.is_none(), "the service ended: {}", self.log());
+            assert!(begun.elapsed() < Duration::from_secs(60), "no socket: {}", self.log());
             thread::sleep(Duration::from_millis(5));
         }
-        service
     }
 
     /// The mode is set after the socket was made, and before it listens.
@@ -62,7 +76,7 @@ impl MountService {
     pub fn table(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.path().join("state")).expect("a directory").flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.filter(|name| name != "lock").collect()
+        names.filter(|name| !name.starts_with("lock")).collect()
     }
 
     /// Returns the id of the process that accepts connections.

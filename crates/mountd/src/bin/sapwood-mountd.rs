@@ -18,6 +18,9 @@ fn main() -> ExitCode {
 
 fn run() -> io::Result<()> {
     let mut args = env::args_os().skip(1).peekable();
+    if args.next_if(|arg| arg == mountd::REFUSE).is_some() {
+        return worker::refuse();
+    }
     let is_worker = args.next_if(|arg| arg == mountd::WORKER).is_some();
     let (mut policy, mut socket) = (Policy::default(), None);
     while let Some(name) = args.next() {

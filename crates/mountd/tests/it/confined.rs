@@ -3,6 +3,10 @@
 use std::{fs, process};
 
 use mountd::wire::{Code, Request};
+use rustix::{
+    io::Errno,
+    process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit, setpriority_process},
+};
 use testkit::disk::ORDINARY;
 
 use crate::scene::{code, play};
@@ -23,14 +27,13 @@ fn name(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
 }
 
-/// `CAP_DAC_OVERRIDE` and `CAP_SYS_ADMIN`.
-const KEPT: u64 = 1 << 1 | 1 << 21;
-/// `CAP_SYS_CHROOT`
-const JOINING: u64 = 1 << 18;
+/// `CAP_DAC_OVERRIDE`, `CAP_SYS_CHROOT` and `CAP_SYS_ADMIN`.
+const MAY_HAVE: u64 = 1 << 1 | 1 << 18 | 1 << 21;
 
 #[test]
-fn a_worker_is_the_user_with_two_capabilities() {
-    let Some(stage) = play("confined::a_worker_is_the_user_with_two_capabilities", &[], |scene| {
+fn a_worker_has_the_files_of_the_user_and_no_effective_capability() {
+    let test = "confined::a_worker_has_the_files_of_the_user_and_no_effective_capability";
+    let Some(stage) = play(test, &[], |scene| {
         let service = scene.service();
         assert_eq!(code(service.call(&Request::Hello, &[])), Code::Done);
         // A worker lives as long as its connection.
@@ -38,25 +41,36 @@ fn a_worker_is_the_user_with_two_capabilities() {
         let mut workers: Vec<u32> = all
             .filter(|&pid| name(pid).starts_with("exe") || name(pid).starts_with("sapwood-mountd"))
             .collect();
-        workers.retain(|&pid| pid != process::id() && status(pid, "Uid").starts_with(&ORDINARY.to_string()));
+        let ids = format!("0\t0\t0\t{ORDINARY}");
+        workers.retain(|&pid| pid != process::id() && status(pid, "Uid") == ids);
         assert!(!workers.is_empty(), "it serves this user");
         for worker in workers {
             let number = |name: &str| u64::from_str_radix(&status(worker, name), 16).expect("a number");
-            assert_eq!(status(worker, "Uid"), [ORDINARY.to_string().as_str(); 4].join("\t"));
-            assert_eq!(status(worker, "Gid"), [ORDINARY.to_string().as_str(); 4].join("\t"));
-            assert_eq!(status(worker, "Groups"), "");
-            assert_eq!(number("CapEff"), KEPT);
-            assert_eq!(number("CapPrm"), KEPT | JOINING);
-            assert_eq!(number("CapInh") | number("CapAmb"), 0);
+            assert_eq!(status(worker, "Gid"), ids);
+            assert_eq!(status(worker, "Groups"), ORDINARY.to_string());
+            assert_eq!(number("CapPrm"), MAY_HAVE);
+            assert_eq!(number("CapEff") | number("CapInh") | number("CapAmb"), 0);
             assert_eq!(
                 (status(worker, "NoNewPrivs").as_str(), status(worker, "Seccomp").as_str()),
                 ("1", "2")
             );
             assert!(parent(worker).is_some());
-            // The user may end it, and not look into it.
+            // The user may neither look into it, nor stop or end it, nor take its memory.
             assert!(fs::read_link(format!("/proc/{worker}/exe")).is_err());
             assert!(fs::read_dir(format!("/proc/{worker}/fd")).is_err());
+            let pid = Pid::from_raw(worker as i32).expect("a process");
+            for signal in [Signal::STOP, Signal::KILL, Signal::TERM] {
+                assert_eq!(kill_process(pid, signal), Err(Errno::PERM));
+            }
+            let none = Rlimit { current: Some(0), maximum: Some(0) };
+            assert_eq!(prlimit(Some(pid), Resource::As, none).map(drop), Err(Errno::PERM));
+            assert_eq!(setpriority_process(Some(pid), 19).map(drop), Err(Errno::PERM));
         }
+        assert_eq!(code(service.call(&Request::Hello, &[])), Code::Done);
+        assert_eq!(
+            kill_process(Pid::from_raw(process::id() as i32).expect("this one"), Signal::CONT),
+            Ok(())
+        );
     }) else {
         return;
     };

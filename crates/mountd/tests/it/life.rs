@@ -9,7 +9,7 @@ use std::{
 use mountd::wire::{Code, Request};
 use testkit::disk::ORDINARY;
 
-use crate::scene::{named, play};
+use crate::scene::{code, named, play};
 
 /// Returns true if the mount at `point` ignores setuid bits and devices.
 fn is_safe(point: &Path) -> bool {
@@ -44,11 +44,15 @@ fn an_image_and_an_overlay() {
         for name in ["mine/files", "mine/top"] {
             assert!(is_safe(&scene.at(name)), "{name}");
         }
-        // Shown at another place, it is as safe.
-        let place = scene.at("mine/dir");
-        assert_eq!(scene.ask(&Request::Bind, vec![named(&place), named(&top)]), Code::Done);
-        assert!(is_safe(&place) && place.join("new").exists());
-        assert_eq!(scene.unmount("mine/dir"), Code::Done);
+        // A Git directory is as safe.
+        let git = top.join(".git");
+        fs::create_dir(&git).expect("made");
+        assert_eq!(scene.ask(&Request::Git, vec![named(&top), named(scene.at("mine/dir"))]), Code::Done);
+        assert!(is_safe(&git) && git.join("file").exists());
+        fs::write(git.join("HEAD"), "new\n").expect("written");
+        assert!(scene.at("mine/dir/HEAD").exists());
+        assert_eq!(scene.unmount("mine/top"), Code::Kernel, "something is mounted in it");
+        assert_eq!(scene.unmount("mine/top/.git"), Code::Done);
         // The image is in use.
         assert_eq!(scene.unmount("mine/top"), Code::Done);
         assert_eq!(scene.mount_overlay(), Code::Kernel, "the kernel's mark of a volatile mount");
@@ -74,11 +78,18 @@ fn an_image_and_an_overlay() {
 fn a_mount_in_use_is_busy_unless_it_is_detached() {
     let Some(stage) = play("life::a_mount_in_use_is_busy_unless_it_is_detached", &[], |scene| {
         assert_eq!(scene.mount_image(), Code::Done);
+        let busy = |path: &str, is_lazy| code(scene.service().unmount(&scene.at(path), is_lazy));
         let held = fs::File::open(scene.at("mine/files/file")).expect("opened");
-        assert_eq!(scene.unmount("mine/files"), Code::Kernel);
-        assert_eq!(scene.service().unmount(&scene.at("mine/files"), true).ok(), Some(()));
-        assert!(!scene.at("mine/files/file").exists());
+        assert_eq!(busy("mine/files", false), Code::Kernel);
+        assert_eq!(busy("mine/files", true), Code::Kernel, "its bytes count as long as it is used");
         drop(held);
+        assert_eq!(scene.mount_overlay(), Code::Done);
+        let held = fs::File::open(scene.at("mine/top/file")).expect("opened");
+        assert_eq!(busy("mine/top", false), Code::Kernel);
+        assert_eq!(busy("mine/top", true), Code::Done);
+        assert!(!scene.at("mine/top/file").exists());
+        drop(held);
+        assert_eq!(busy("mine/files", true), Code::Done);
     }) else {
         return;
     };
@@ -99,4 +110,77 @@ fn a_mount_appears_in_the_namespace_of_the_user() {
     testkit::disk::unmount_below(&stage.scene.dir);
     // The entry of the table has no mount any more, which a new mount of the same user may find.
     assert_eq!(stage.service.table().len(), 1);
+}
+
+/// The process of a connection that stays open does not stay in the user's directories.
+#[test]
+fn an_open_connection_keeps_no_directory() {
+    let Some(stage) = play("life::an_open_connection_keeps_no_directory", &[], |scene| {
+        assert_eq!(scene.mount_image(), Code::Done);
+        assert_eq!(scene.mount_overlay(), Code::Done);
+        let inside = scene.at("mine/top/inside");
+        fs::create_dir(&inside).expect("made");
+        let service = scene.service();
+        let (image, blob) = (scene.at("mine/image"), [scene.at("mine/blob")]);
+        assert_eq!(code(service.mount_image(&image, &blob, &inside)), Code::Done);
+        assert_eq!(code(service.unmount(&inside, false)), Code::Done);
+        assert_eq!(scene.unmount("mine/top"), Code::Done, "nobody is in it");
+        assert_eq!(scene.unmount("mine/files"), Code::Done);
+        assert_eq!(code(service.call(&Request::Hello, &[])), Code::Done);
+    }) else {
+        return;
+    };
+    assert!(stage.mounts().is_empty());
+}
+
+/// Files of root in the upper layer keep their owner, and nobody else's rights come along.
+#[test]
+fn files_of_others_in_a_workspace_stay_theirs() {
+    let test = "life::files_of_others_in_a_workspace_stay_theirs";
+    let Some(stage) = play(test, &[], |scene| {
+        if !scene.at("mine/upper/roots").exists() {
+            return;
+        }
+        assert_eq!(scene.mount_image(), Code::Done);
+        assert_eq!(scene.mount_overlay(), Code::Done);
+        let top = scene.at("mine/top");
+        assert!(fs::read(top.join("roots")).is_err() && fs::write(top.join("roots"), "mine").is_err());
+        fs::write(top.join("own"), "mine\n").expect("written");
+        assert_eq!(fs::metadata(scene.at("mine/upper/own")).expect("there").uid(), ORDINARY);
+        for name in ["mine/top", "mine/files"] {
+            assert_eq!(scene.unmount(name), Code::Done);
+        }
+    }) else {
+        return;
+    };
+    let file = stage.scene.at("mine/upper/roots");
+    fs::write(&file, "root's\n").expect("written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is root's");
+    stage.run(ORDINARY, test, &[]);
+    assert_eq!(fs::read_to_string(&file).expect("root may"), "root's\n");
+}
+
+/// The table outlives the service.
+#[test]
+fn a_service_that_was_killed_knows_its_mounts() {
+    let test = "life::a_service_that_was_killed_knows_its_mounts";
+    let Some(mut stage) = play(test, &[], |scene| match scene.mounts().len() {
+        0 => assert_eq!(scene.mount_image(), Code::Done),
+        1 => assert_eq!(scene.mount_overlay(), Code::Done),
+        _ => {
+            assert_eq!(fs::read_to_string(scene.at("mine/top/file")).expect("read"), "content\n");
+            for name in ["mine/top", "mine/files"] {
+                assert_eq!(scene.unmount(name), Code::Done, "{name}");
+            }
+        }
+    }) else {
+        return;
+    };
+    for mounts in [1, 2] {
+        stage.service.restart();
+        assert_eq!((stage.mounts().len(), stage.service.table().len()), (mounts, mounts));
+        stage.run(ORDINARY, test, &[]);
+    }
+    assert!(stage.mounts().is_empty(), "{:?}", stage.mounts());
+    assert_eq!(stage.service.table(), Vec::<String>::new());
 }

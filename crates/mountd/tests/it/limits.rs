@@ -4,7 +4,7 @@ use std::fs;
 
 use mountd::wire::{Code, Request};
 
-use crate::scene::{Scene, named, play, readable};
+use crate::scene::{Scene, named, play, split};
 
 /// Tries to mount the image at many places. Returns how often it was mounted, and the other
 /// outcomes.
@@ -13,8 +13,7 @@ fn mount_at_many(scene: &Scene, places: usize) -> (usize, Vec<Code>) {
     for number in 0..places {
         let place = scene.at("mine/dir").join(number.to_string());
         fs::create_dir(&place).expect("a new directory");
-        let given = vec![readable(scene.at("mine/image")), named(&place), readable(scene.at("mine/blob"))];
-        match scene.ask(&Request::Image, given) {
+        match scene.ask_image(&place) {
             Code::Done => mounted += 1,
             code => refused.push(code),
         }
@@ -69,9 +68,7 @@ fn mounts_that_root_ended_do_not_count() {
         for name in ["files", "dir2"] {
             let place = scene.at("mine").join(name);
             let _ = fs::create_dir(&place);
-            let given =
-                vec![readable(scene.at("mine/image")), named(&place), readable(scene.at("mine/blob"))];
-            assert_eq!(scene.ask(&Request::Image, given), Code::Done);
+            assert_eq!(scene.ask_image(&place), Code::Done);
         }
         assert_eq!(scene.mounts().len(), 2);
     }) else {
@@ -90,11 +87,21 @@ fn an_upper_layer_is_mounted_once() {
         assert_eq!(scene.mount_image(), Code::Done);
         assert_eq!(scene.mount_overlay(), Code::Done);
         let place = scene.at("mine/again");
-        let work = scene.at("mine/work2");
-        [&place, &work].into_iter().for_each(|dir| fs::create_dir(dir).expect("made"));
-        let given =
-            vec![named(&place), named(scene.at("mine/upper")), named(&work), named(scene.at("mine/files"))];
-        assert_eq!(scene.ask(&Request::Overlay { is_volatile: true }, given), Code::InUse);
+        fs::create_dir(&place).expect("made");
+        fs::create_dir(scene.at("mine/more")).expect("made");
+        let ask = |layers: &str| {
+            let (dir, name) = split(&place);
+            let given = vec![dir, named(scene.at(layers)), named(scene.at("mine/files"))];
+            scene.ask(&Request::Overlay { name, is_volatile: false }, given)
+        };
+        // The kernel's mark of a volatile mount would refuse it too.
+        open_up(&scene.at("mine/work"));
+        assert_eq!(ask("mine"), Code::InUse);
+        for name in ["upper", "work"] {
+            fs::create_dir(scene.at("mine/more").join(name)).expect("made");
+        }
+        assert_eq!(ask("mine/more"), Code::Done);
+        assert_eq!(scene.unmount("mine/again"), Code::Done);
         assert_eq!(scene.mounts().len(), 2);
         for name in ["mine/top", "mine/files"] {
             assert_eq!(scene.unmount(name), Code::Done);
@@ -103,4 +110,51 @@ fn an_upper_layer_is_mounted_once() {
         return;
     };
     assert_eq!(stage.service.table(), Vec::<String>::new());
+}
+
+/// Removes the kernel's mark of a volatile mount.
+fn open_up(work: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut dir = work.to_owned();
+    for name in ["work", "incompat", "volatile"] {
+        dir.push(name);
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).expect("it is the user's");
+    }
+    fs::remove_dir_all(work.join("work/incompat")).expect("removed");
+}
+
+/// Mounts end with their namespace, whose identity the kernel uses again. They do not count then.
+#[test]
+fn mounts_of_an_ended_namespace_do_not_count() {
+    let test = "limits::mounts_of_an_ended_namespace_do_not_count";
+    let Some(stage) = play(test, &["--mounts", "2"], |scene| {
+        if !scene.at("mine/dir2").exists() {
+            fs::create_dir(scene.at("mine/dir2")).expect("a new directory");
+            return;
+        }
+        for name in ["files", "dir2"] {
+            assert_eq!(scene.ask_image(&scene.at("mine").join(name)), Code::Done);
+        }
+        assert_eq!(scene.ask_image(&scene.at("mine/top")), Code::Limit);
+    }) else {
+        return;
+    };
+    let user = testkit::disk::ORDINARY.to_string();
+    let mut command = std::process::Command::new("unshare");
+    command.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "--",
+        "setpriv",
+        "--reuid",
+        &user,
+        "--regid",
+        &user,
+    ]);
+    stage.run_as_root(command.arg("--clear-groups").arg("--"), test);
+    assert!(stage.mounts().is_empty(), "{:?}", stage.mounts());
+    assert_eq!(stage.service.table().len(), 2, "nobody has looked");
+    stage.run(testkit::disk::ORDINARY, test, &[]);
+    testkit::disk::unmount_below(&stage.scene.dir);
 }

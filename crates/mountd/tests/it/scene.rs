@@ -5,6 +5,7 @@ use std::{
     os::{
         fd::OwnedFd,
         unix::{
+            ffi::OsStrExt as _,
             fs::{PermissionsExt as _, chown},
             process::CommandExt as _,
         },
@@ -37,6 +38,7 @@ const SCENE: &str = "SAPWOOD_TEST_SCENE";
 ///
 /// - `socket`: a link to the socket of the service;
 /// - `mine/`: the user's; `image`, `blob`, `files/`, `upper/`, `work/`, `top/`, `dir/`;
+/// - `mine/odd/`: layers that are not all the user's, see [`make_odd`];
 /// - `theirs/`: the same of another user; `roots/`: the same of root, open to everybody.
 pub(crate) struct Scene {
     pub(crate) dir: PathBuf,
@@ -94,6 +96,7 @@ impl Stage {
         for (name, uid) in [("mine", ORDINARY), ("theirs", OTHER), ("roots", 0)] {
             furnish(&scene.dir.join(name), uid);
         }
+        make_odd(&scene.dir.join("mine/odd"));
         let service = MountService::start(Path::new(env!("CARGO_BIN_EXE_sapwood-mountd")), disk, options);
         std::os::unix::fs::symlink(service.socket(), scene.dir.join("socket")).expect("a link");
         Some(Stage { service, _mounts: NoMountsBelow::new(&scene.dir), scene, _dir: dir })
@@ -110,7 +113,19 @@ impl Stage {
         let mut words = wrapper.iter().map(|word| (*word).into()).chain([program.into_os_string()]);
         let mut command = Command::new(words.next().expect("the program at least"));
         command.args(words).args(["--exact", test, "--nocapture"]).env(SCENE, &self.scene.dir);
-        let output = command.uid(uid).gid(uid).current_dir("/").stdin(input).output();
+        command.uid(uid).gid(uid).stdin(input);
+        self.finish(&mut command);
+    }
+
+    /// Runs the act of a test by a program of root with arguments, which becomes the user.
+    pub(crate) fn run_as_root(&self, wrapper: &mut Command, test: &str) {
+        let program = env::current_exe().expect("it runs");
+        wrapper.arg(program).args(["--exact", test, "--nocapture"]).env(SCENE, &self.scene.dir);
+        self.finish(wrapper);
+    }
+
+    fn finish(&self, command: &mut Command) {
+        let output = command.current_dir("/").output();
         let output = output.expect("it can be run");
         let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         assert!(output.status.success(), "{}\n{}\nservice: {}", said[0], said[1], self.service.log());
@@ -134,6 +149,24 @@ fn furnish(dir: &Path, uid: u32) {
     for path in ["", "files", "upper", "work", "top", "dir", "dir/file", "blob", "image"] {
         chown(dir.join(path), Some(uid), Some(uid)).expect("root may");
     }
+}
+
+/// Makes directories with an upper layer and a work directory. In `upper` and `work`, root owns the
+/// one of that name. In `trap`, files of root lie where the kernel empties the work directory.
+fn make_odd(odd: &Path) {
+    for name in ["upper", "work", "trap"] {
+        for layer in ["upper", "work"] {
+            let path = odd.join(name).join(layer);
+            fs::create_dir_all(&path).expect("a new directory");
+            if layer != name {
+                chown(&path, Some(ORDINARY), Some(ORDINARY)).expect("root may");
+            }
+        }
+        chown(odd.join(name), Some(ORDINARY), Some(ORDINARY)).expect("root may");
+    }
+    fs::create_dir_all(odd.join("trap/work/work/sub")).expect("a new directory");
+    fs::write(odd.join("trap/work/work/sub/precious"), "root's\n").expect("written");
+    chown(odd, Some(ORDINARY), Some(ORDINARY)).expect("root may");
 }
 
 /// A guard that ends a loop of another thread, also after a panic.
@@ -195,6 +228,13 @@ impl Scene {
         code(self.service().call(request, &descriptors))
     }
 
+    /// Asks to mount the user's image at `place`.
+    pub(crate) fn ask_image(&self, place: &Path) -> Code {
+        let (dir, name) = split(place);
+        let given = vec![dir, readable(self.at("mine/image")), readable(self.at("mine/blob"))];
+        self.ask(&Request::Image { name }, given)
+    }
+
     pub(crate) fn mount_image(&self) -> Code {
         code(self.service().mount_image(
             &self.at("mine/image"),
@@ -204,10 +244,9 @@ impl Scene {
     }
 
     pub(crate) fn mount_overlay(&self) -> Code {
-        let [top, upper, work, files] =
-            ["top", "upper", "work", "files"].map(|name| self.at("mine").join(name));
+        let [top, layers, files] = ["top", "", "files"].map(|name| self.at("mine").join(name));
         let lower = vec![files.as_path()];
-        let overlay = Overlay { top: &top, upper: &upper, work: &work, lower, is_volatile: true };
+        let overlay = Overlay { top: &top, layers: &layers, lower, is_volatile: true };
         code(self.service().mount_overlay(&overlay))
     }
 
@@ -219,6 +258,12 @@ impl Scene {
         let all = sys::mounts().expect("readable").into_iter();
         all.filter(|mount| mount.point.starts_with(&self.dir)).collect()
     }
+}
+
+/// Returns the directory above a path, and its last component.
+pub(crate) fn split(place: &Path) -> (OwnedFd, Vec<u8>) {
+    let name = place.file_name().expect("a name").as_bytes().to_vec();
+    (named(place.parent().expect("it has a name")), name)
 }
 
 pub(crate) fn code(answer: Result<(), Error>) -> Code {

@@ -1,19 +1,23 @@
 //! Users who stall, die, or send what is no message.
 
 use std::{
-    io,
+    io::{self, Write as _},
     mem::MaybeUninit,
+    net::{TcpListener, TcpStream},
     os::fd::{AsFd as _, OwnedFd},
     time::{Duration, Instant},
 };
 
 use mountd::wire::{Code, REQUEST, Request};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, connect, recv, sendmsg, socket_with,
+use rustix::{
+    net::{
+        AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+        SocketFlags, SocketType, connect, recv, sendmsg, socket_with, sockopt::set_socket_linger,
+    },
+    process::{Pid, Signal, kill_process},
 };
 
-use crate::scene::{Scene, named, play, readable};
+use crate::scene::{OTHER, Scene, named, play, readable};
 
 /// Connects as a program that trusts any service.
 pub(crate) fn connected(scene: &Scene) -> OwnedFd {
@@ -42,8 +46,12 @@ pub(crate) fn answer(socket: &OwnedFd) -> Option<u32> {
     }
 }
 
+fn image() -> Request {
+    Request::Image { name: b"files".to_vec() }
+}
+
 fn good(scene: &Scene) -> Vec<OwnedFd> {
-    vec![readable(scene.at("mine/image")), named(scene.at("mine/files")), readable(scene.at("mine/blob"))]
+    vec![named(scene.at("mine")), readable(scene.at("mine/image")), readable(scene.at("mine/blob"))]
 }
 
 #[test]
@@ -68,7 +76,7 @@ fn malformed_messages_end_the_connection() {
         }
         let socket = connected(scene);
         let many: Vec<OwnedFd> = (0..250).map(|_| named("/")).collect();
-        send(&socket, &Request::Image.encode(), &many).expect("sent");
+        send(&socket, &image().encode(), &many).expect("sent");
         assert_eq!(answer(&socket), Some(Code::Malformed as u32), "too many descriptors");
         assert_eq!(scene.ask(&Request::Hello, vec![]), Code::Done);
     }) else {
@@ -112,7 +120,7 @@ fn a_dying_user_leaves_a_mount_or_none() {
         for round in 0..60 {
             let socket = connected(scene);
             if round % 3 > 0 {
-                send(&socket, &Request::Image.encode(), &good(scene)).expect("sent");
+                send(&socket, &image().encode(), &good(scene)).expect("sent");
             }
             if round % 3 > 1 {
                 assert!(answer(&socket).is_some());
@@ -130,4 +138,42 @@ fn a_dying_user_leaves_a_mount_or_none() {
     assert!(stage.mounts().is_empty());
     assert_eq!(stage.service.table(), Vec::<String>::new());
     assert!(stage.service.is_alive());
+}
+
+/// The kernel closes a descriptor that nobody received in the last process that has the connection,
+/// and some take as long as the user likes. Other users do not wait for that.
+#[test]
+fn a_descriptor_that_takes_long_to_close_stops_nobody_else() {
+    const CONNECTIONS: usize = 5;
+    let test = "silent::a_descriptor_that_takes_long_to_close_stops_nobody_else";
+    let Some(mut stage) = play(test, &["--connections", "1"], |scene| {
+        let Ok(port) = std::fs::read_to_string(scene.at("port")) else { return };
+        if sys::user::effective_uid() != testkit::disk::ORDINARY {
+            assert_eq!(scene.ask(&Request::Hello, vec![]), Code::Done);
+            return;
+        }
+        for _ in 0..CONNECTIONS {
+            let slow = TcpStream::connect(("127.0.0.1", port.parse().expect("a number"))).expect("connected");
+            set_socket_linger(&slow, Some(Duration::from_secs(100_000))).expect("set");
+            slow.set_nonblocking(true).expect("set");
+            // Until nothing more fits: nobody reads it.
+            while (&slow).write(&[0; 65_536]).is_ok() {}
+            let socket = connected(scene);
+            send(&socket, &Request::Hello.encode(), &[slow.into()]).expect("sent");
+        }
+    }) else {
+        return;
+    };
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    std::fs::write(stage.scene.at("port"), port.to_string()).expect("written");
+    // The messages are there when the service accepts.
+    let service = Pid::from_raw(stage.service.pid() as i32).expect("a process");
+    kill_process(service, Signal::STOP).expect("root may");
+    stage.run(testkit::disk::ORDINARY, test, &[]);
+    let peers: Vec<TcpStream> = (0..CONNECTIONS).map(|_| listener.accept().expect("connected").0).collect();
+    kill_process(service, Signal::CONT).expect("root may");
+    stage.run(OTHER, test, &[]);
+    assert!(stage.service.is_alive());
+    drop(peers);
 }

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use mountd::disks::Use;
 use sys::{FileSystem, by_path};
 
 use super::{
@@ -85,7 +86,7 @@ fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
     match backend {
         Backend::Image => {
             match may_mount("erofs") {
-                Err(Denied::User) => serves(place.service)?,
+                Err(Denied::User) => is_served(place)?,
                 other => other.map_err(Denied::reason)?,
             }
             is_in_first_user_namespace()?;
@@ -121,6 +122,21 @@ fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
         Backend::Reflink => fill::can_share_blocks(&existing(place.bases), &existing(place.top)),
         Backend::Copy => Ok(()),
     }
+}
+
+/// Returns an error with the reason if the mount service does not mount at this place.
+fn is_served(place: &Place<'_>) -> Result<(), String> {
+    serves(place.service)?;
+    for (path, purpose) in [(place.bases, Use::File), (place.upper, Use::Upper), (place.top, Use::Place)] {
+        let path = existing(path);
+        if !purpose.takes_path(&path).unwrap_or(false) {
+            return Err(format!(
+                "this user may not mount, and '{}' lies on a file system that the mount service does not take",
+                path.display()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Returns who mounts a new workspace with this backend.

@@ -59,11 +59,11 @@ impl Door {
         }
     }
 
-    /// Shows the directory `from` at `at`.
-    pub(super) fn bind(&self, from: &Path, at: &Path) -> Result<(), Error> {
+    /// Shows the Git directory `git` at `place`, which is `.git` of the overlay at `top`.
+    pub(super) fn show_git(&self, git: &Path, top: &Path, place: &Path) -> Result<(), Error> {
         match self.service() {
-            Some(socket) => asked(socket, at, |service| service.bind(from, at)),
-            None => sys::mount::bind(from, at).map_err(Error::io("mount", at)),
+            Some(socket) => asked(socket, place, |service| service.show_git(git, top)),
+            None => sys::mount::bind(git, place).map_err(Error::io("mount", place)),
         }
     }
 
@@ -94,9 +94,9 @@ pub(super) fn asked(
 
 /// Returns an error with the reason if the service at `socket` does not serve this process.
 pub(super) fn serves(socket: &Path) -> Result<(), String> {
-    // The kernel takes descriptors as layers since then.
-    if sys::user::kernel_version() < (6, 13) {
-        return Err("this user may not mount, and the mount service takes Linux 6.13".to_owned());
+    // The kernel takes a layer in a mount that is attached nowhere since then.
+    if sys::user::kernel_version() < (6, 15) {
+        return Err("this user may not mount, and the mount service takes Linux 6.15".to_owned());
     }
     let answered = client::Service::connect(socket).and_then(|service| service.hello());
     answered.map_err(|error| match error {

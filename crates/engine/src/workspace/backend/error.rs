@@ -289,6 +289,7 @@ pub(super) fn words(answer: &Answer) -> String {
         Code::Root => "it does not serve root",
         Code::Busy => "it is busy",
         Code::Namespace => "it serves no process in a user namespace",
+        Code::Sandbox => "it serves no process in a sandbox, with a filter of system calls or 'no_new_privs'",
         Code::Descriptor => "a file or directory is of another type, or cannot be read",
         Code::Owner => "a directory belongs to another user",
         Code::FileSystem => "a directory or file lies on a file system that it does not take",

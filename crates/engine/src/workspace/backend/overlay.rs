@@ -46,7 +46,7 @@ pub(super) fn mount(layers: &Layers, rights: Rights, marker: &Marker) -> Result<
 /// Like [`mount`], for an upper layer that this process or the holder of the workspace locks.
 pub(super) fn mount_locked(layers: &Layers, rights: Rights, marker: &Marker) -> Result<(), Error> {
     refuse_cover(&layers.site.top)?;
-    make_work(&layers.site.work)?;
+    make_work(&layers.site)?;
     match layers.durability {
         Durability::Synced => mark::settle(&layers.site)?,
         Durability::Volatile => mark::begin(&layers.site)?,
@@ -103,7 +103,7 @@ pub(super) fn show_git(site: &Site) -> Result<(), Error> {
     let place = open_place(site).map_err(Error::io("open", &path))?;
     match sys::mount_id(&place.path()).map_err(Error::io("examine", &path))? {
         Some((_, true)) => Ok(()),
-        _ => site.door.bind(git, &place.path()),
+        _ => site.door.show_git(git, &site.top, &place.path()),
     }
 }
 
@@ -161,10 +161,11 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
 
 /// Lets the mount service mount the overlay at `top`.
 fn ask(socket: &Path, overlay: &Overlay<'_>, top: &Path) -> Result<(), Error> {
+    let layers = overlay.upper.parent().expect("an upper layer lies in a directory");
+    debug_assert!(overlay.upper == layers.join("upper") && overlay.work == layers.join("work"));
     let wanted = mountd::client::Overlay {
         top,
-        upper: overlay.upper,
-        work: overlay.work,
+        layers,
         lower: overlay.lower.clone(),
         is_volatile: overlay.durability == sys::mount::Durability::Volatile,
     };
@@ -301,7 +302,12 @@ pub(super) fn refuse_absent(top: &Path) -> Result<(), Error> {
 }
 
 /// Creates the work directory if it is missing. It holds nothing between two mounts.
-fn make_work(work: &Path) -> Result<(), Error> {
+fn make_work(site: &Site) -> Result<(), Error> {
+    let work = &site.work;
+    if site.door.service().is_some() {
+        // The kernel's directory may be one of a mount by root, which the service cannot empty.
+        let _ = by_path::remove_dir(&work.join("work"));
+    }
     match by_path::create_dir(work) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(Error::Io { action: "create", path: work.to_owned(), source: error })
