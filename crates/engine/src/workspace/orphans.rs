@@ -57,16 +57,19 @@ pub fn find() -> io::Result<Vec<Orphan>> {
 
 impl Orphan {
     /// Unmounts it, and removes the empty directories that the mount kept. Processes that use a
-    /// workspace keep its files until they end.
-    pub fn unmount(&self) -> Result<(), Error> {
+    /// workspace keep its files until they end. `service` is the socket of the mount service.
+    pub fn unmount(&self, service: &Path) -> Result<(), Error> {
         let failed = |source| Error::Io { action: "unmount", path: self.point.clone(), source };
         match sys::mount::unmount(&self.point, Unmount::Plain) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 sys::mount::unmount(&self.point, Unmount::Lazy).map_err(failed)?;
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match self.kind {
-                Kind::Workspace(None) => fuse::unmount_as_owner(&self.point)?,
-                _ => Door::of_machine().unmount(&self.point, Unmount::Lazy).map_err(failed)?,
+                Kind::Workspace(None) if is_fuse(&self.point).map_err(failed)? => {
+                    fuse::unmount_as_owner(&self.point)?;
+                }
+                // The service detaches overlays only.
+                _ => Door::Service(service.to_owned()).unmount(&self.point, Unmount::Lazy).map_err(failed)?,
             },
             unmounted => unmounted.map_err(failed)?,
         }
@@ -99,7 +102,7 @@ impl Orphan {
 /// Returns the orphan that a mount is, if it is that of a workspace.
 fn workspace(mount: &Mount) -> Option<Orphan> {
     let upper = match mount.file_system.as_str() {
-        "overlay" if mount.source == *"sapwood" => Some(mount.upper_layer()?),
+        "overlay" if is_ours(mount) => Some(mount.upper_layer()?),
         // The user may have other unions.
         name if sys::is_fuse(name)
             && fuse::is_program_of_ours(mount)
@@ -118,6 +121,15 @@ fn workspace(mount: &Mount) -> Option<Orphan> {
     };
     let kept = upper.filter(|upper| !is_absent(upper));
     is_lost.then(|| Orphan { point: mount.point.clone(), kind: Kind::Workspace(kept) })
+}
+
+/// Returns true if a program serves the mount at `point`.
+fn is_fuse(point: &Path) -> io::Result<bool> {
+    Ok(sys::mount_at(point)?.is_some_and(|mount| sys::is_fuse(&mount.file_system)))
+}
+
+fn is_ours(overlay: &Mount) -> bool {
+    overlay.source == *"sapwood" || overlay.source.as_bytes().starts_with(Mount::SERVED.as_bytes())
 }
 
 /// Returns the common directory that the file `.git` of a mounted workspace names.

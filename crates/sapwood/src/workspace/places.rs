@@ -19,12 +19,13 @@ pub fn bases(repo: &Repository, given: Option<&Path>) -> Result<Bases, Error> {
             None => return default_bases(repo),
         },
     };
-    Ok(Bases::trusted(&dir, repo.trust())?)
+    Ok(Bases::trusted(&dir, repo.trust())?.served_by(mount_service(repo)?))
 }
 
 /// Returns the base directory in the repository.
 pub fn default_bases(repo: &Repository) -> Result<Bases, Error> {
-    Ok(Bases::trusted(&repo.real_common_dir().join("sapwood").join("bases"), repo.trust())?)
+    let dir = repo.real_common_dir().join("sapwood").join("bases");
+    Ok(Bases::trusted(&dir, repo.trust())?.served_by(mount_service(repo)?))
 }
 
 /// Returns the directory that a setting names.

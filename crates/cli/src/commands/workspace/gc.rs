@@ -24,7 +24,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use engine::{
     workspace::{
-        backend::{Backend, Mounted},
+        backend::{self, Backend, Mounted},
         base::Bases,
         crash, orphans,
         record::{self, Activity, BaseRef, LOCK_REASON, Workspace},
@@ -32,7 +32,7 @@ use engine::{
     worktree::admin,
 };
 use sapwood::workspace::{
-    budget, land, missing,
+    budget, land, missing, places,
     remove::{self as files, Attempt, is_empty},
     seal::{self, Remains},
 };
@@ -63,18 +63,19 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let unneeded = unneeded(&request)?;
     let mut sweep = Sweep { request: &request, code: 0, report: Vec::new() };
-    match Context::open(run) {
+    let service = match Context::open(run) {
         Ok(context) => {
             sweep.repository(&context)?;
             sweep.unneeded(&context, unneeded)?;
             sweep.layers(&context);
+            places::mount_service(&context.repo)?
         }
         // The current directory may be what is left of a deleted repository.
-        Err(_) if request.all && unneeded.is_empty() => {}
+        Err(_) if request.all && unneeded.is_empty() => backend::SERVICE.into(),
         Err(failure) => return Err(failure),
-    }
+    };
     if request.all {
-        sweep.orphans()?;
+        sweep.orphans(&service)?;
     }
     if request.json {
         context::print_document(sweep.report.into());
@@ -190,7 +191,7 @@ impl Sweep<'_> {
     }
 
     /// Unmounts what belongs to repositories that were deleted.
-    fn orphans(&mut self) -> Result<(), Failure> {
+    fn orphans(&mut self, service: &Path) -> Result<(), Failure> {
         let failed = |error: std::io::Error| {
             Failure::fatal(format!(
                 "cannot read the table of mounts: {}",
@@ -204,7 +205,7 @@ impl Sweep<'_> {
                 orphans::Kind::Base => "its repository or its base directory was deleted",
             };
             let name = orphan.point.to_string_lossy().into_owned();
-            self.each("Mount", name, what, || Ok(orphan.unmount().map(|()| End::Done)?));
+            self.each("Mount", name, what, || Ok(orphan.unmount(service).map(|()| End::Done)?));
             if let orphans::Kind::Workspace(Some(upper)) = &orphan.kind
                 && !self.request.json
                 && !self.request.quiet

@@ -151,3 +151,17 @@ fn a_limit_is_an_error_that_leaves_nothing() {
     owned.done(&["remove", "one"]);
     assert_eq!(leftovers(&owned.place), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn what_a_deleted_repository_left_ends_by_the_configured_service() {
+    let Some((service, owned)) = served(&[]) else { return };
+    assert_eq!(backend_of(&owned, "one"), "image");
+    assert_eq!(service.table().len(), 2, "the image and the overlay: {:?}", service.table());
+    // Mount points cannot be removed.
+    let bases = owned.place.bases().to_owned();
+    let remove = format!("!rm -rf .git/worktrees .git/sapwood '{}' 2>/dev/null || true", bases.display());
+    owned.git(&["-c", &format!("alias.away={remove}"), "away"]);
+    // The orphans of other tests may belong to other users.
+    let run = owned.run(&["gc", "--all"]);
+    assert_eq!(service.table(), Vec::<String>::new(), "{}{}{}", run.stdout, run.stderr, service.log());
+}

@@ -67,7 +67,7 @@ use format::ObjectId;
 use repo::Trust;
 use sys::by_path;
 
-use super::boot::Boot;
+use super::{backend::Door, boot::Boot};
 
 pub use add::{AddOptions, Persist};
 pub use alternates::Dependent;
@@ -223,13 +223,15 @@ pub struct Bases {
     /// The users who may own the directory and its alternates. `None` for a directory whose bytes
     /// are verified wherever they are used, or that this command made.
     trust: Option<Arc<Trust>>,
+    /// The maker of the mounts of its images, if this process may not mount.
+    door: Door,
 }
 
 impl Bases {
     /// Opens the base directory at `dir`, which need not exist, whoever owns it. No base in it may
     /// be mounted.
     pub fn at(dir: &Path) -> Bases {
-        Bases { dir: dir.to_owned(), is_alone: false, trust: None }
+        Bases { dir: dir.to_owned(), is_alone: false, trust: None, door: Door::of_machine() }
     }
 
     /// Returns the same directory without its alternates: bases and contents that lie there count
@@ -241,9 +243,14 @@ impl Bases {
     /// Opens the base directory at `dir`, which need not exist. Refuses one that another user could
     /// change: files of its bases appear in workspaces, and the kernel parses its images.
     pub fn trusted(dir: &Path, trust: Trust) -> Result<Bases, Error> {
-        let bases = Bases { dir: dir.to_owned(), is_alone: false, trust: Some(Arc::new(trust)) };
+        let bases = Bases { trust: Some(Arc::new(trust)), ..Bases::at(dir) };
         bases.check(dir)?;
         Ok(bases)
+    }
+
+    /// Returns the same directory. The mount service at this socket unmounts its images.
+    pub fn served_by(self, service: PathBuf) -> Bases {
+        Bases { door: Door::Service(service), ..self }
     }
 
     /// Refuses a directory that another user could change.

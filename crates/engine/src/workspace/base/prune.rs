@@ -17,7 +17,6 @@ use std::{
 use sys::{File, by_path, mount::Unmount};
 
 use super::{
-    super::backend::Door,
     Base, Bases, Error, Kind,
     add::remove_tree,
     blobs::{self, BLOCK_BITS, Blobs},
@@ -209,7 +208,7 @@ impl Bases {
             move |source| Error::Io { action, path, source }
         };
         if sys::mount_at(&files).map_err(io("examine", &files))?.is_some() {
-            Door::of_machine().unmount(&files, Unmount::Plain).map_err(|source| match source.kind() {
+            self.door.unmount(&files, Unmount::Plain).map_err(|source| match source.kind() {
                 std::io::ErrorKind::ResourceBusy => {
                     Error::InUse { name: base.name.clone(), by: files.clone() }
                 }
