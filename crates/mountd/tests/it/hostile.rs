@@ -318,6 +318,7 @@ fn a_mount_of_root_is_not_covered() {
 /// A program in a sandbox could leave it by a mount.
 #[test]
 fn a_sandbox_is_refused() {
+    testkit::need_program("setpriv");
     let test = "hostile::a_sandbox_is_refused";
     let Some(stage) = play(test, &[], |scene| {
         let has_mark = fs::read_to_string("/proc/self/status").expect("read").contains("NoNewPrivs:\t1");

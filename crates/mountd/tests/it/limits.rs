@@ -126,6 +126,7 @@ fn open_up(work: &std::path::Path) {
 /// Mounts end with their namespace, whose identity the kernel uses again. They do not count then.
 #[test]
 fn mounts_of_an_ended_namespace_do_not_count() {
+    testkit::need_program("setpriv");
     let test = "limits::mounts_of_an_ended_namespace_do_not_count";
     let Some(stage) = play(test, &["--mounts", "2"], |scene| {
         if !scene.at("mine/dir2").exists() {
