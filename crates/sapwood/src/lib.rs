@@ -40,6 +40,7 @@ pub mod add;
 pub mod advice;
 pub mod base;
 pub mod checkpoint;
+pub mod ci;
 pub mod clean;
 pub mod clone;
 pub mod commit;

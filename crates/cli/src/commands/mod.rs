@@ -20,6 +20,7 @@ mod check_ignore;
 pub(crate) mod checkout;
 mod checkout_index;
 mod checkpoint;
+mod ci;
 mod clean;
 pub(crate) mod clone;
 mod commit;
@@ -120,6 +121,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     workspace::COMMAND,
     base::COMMAND,
     adopt::COMMAND,
+    ci::COMMAND,
     trash::COMMAND,
 ];
 

@@ -15,6 +15,7 @@ mod bundles;
 mod check_attr;
 mod check_ignore;
 mod checkpoint;
+mod ci;
 mod clean;
 mod clone;
 mod clone_base;

@@ -17,6 +17,10 @@ const USERS: &[(&str, &str)] = &[
     ("commands/update_index/probe.rs", "the directory that it has made to test the times of files"),
     ("help/manual.rs", "pages of the manual in the directory that the user names"),
     ("profile/mod.rs", "a profile, which ends with a mark of sapwood"),
+    (
+        "sapwood/src/ci/directory.rs",
+        "the directory of a job, on a runner or with `--clean`; locks that killed commands left there",
+    ),
     ("shim/install.rs", "the link `git` that leads to sapwood"),
     ("submodules/connect.rs", "`.git` of a submodule"),
 ];

@@ -1,0 +1,247 @@
+//! The secrets of a checkout: a token for HTTP, a key for ssh.
+//!
+//! Git sends a token as a header of requests to one server: `http.<server>.extraHeader`. During the
+//! checkout the setting is in the environment of the commands. A token that is kept for the job is
+//! in a file of its own, which the configuration of the repository includes; [`super::cleanup`]
+//! removes both.
+
+use std::{
+    fmt,
+    io::{ErrorKind, Write as _},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bstr::{BStr, BString, ByteSlice as _};
+use format::config::Edit;
+use repo::keys;
+use store::{Fsync, LockOptions};
+use sys::by_path;
+
+use super::directory::cannot;
+use crate::{Error, text};
+
+/// The names of the files that hold secrets.
+const PREFIX: &str = "sapwood-ci-";
+const SUFFIX: &str = ".config";
+
+/// The first line of such a file. A file without it is never removed.
+const MARK: &str = "# Credentials of one job, written by 'sapwood ci checkout'.\n";
+
+/// The largest number of names that are tried for a new file.
+const ATTEMPTS: u32 = 1000;
+
+/// A token, and the user name that the server expects with it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The user name.
+    pub user: BString,
+    /// The secret.
+    pub secret: BString,
+}
+
+impl Token {
+    /// Returns a token without the white space at its end; `None` if nothing is left.
+    pub fn new(user: BString, secret: &[u8]) -> Option<Token> {
+        let secret = secret.trim_end();
+        (!secret.is_empty()).then(|| Token { user, secret: secret.into() })
+    }
+
+    /// Reads a token from a file.
+    pub fn read(user: BString, file: &Path) -> Result<Option<Token>, Error> {
+        let missing = || std::io::Error::from(ErrorKind::NotFound);
+        let secret = by_path::read(file).and_then(|content| content.ok_or_else(missing));
+        Ok(Token::new(user, &secret.map_err(cannot("read", file))?))
+    }
+}
+
+/// Never shows the secret.
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Token of {}", self.user)
+    }
+}
+
+/// The ways to the server.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// The token for a server that speaks HTTP.
+    pub token: Option<Token>,
+    /// The command that connects to a server by ssh: `core.sshCommand`.
+    pub ssh_command: Option<BString>,
+}
+
+/// The directory in which the credentials of a job are kept.
+#[derive(Clone, Debug)]
+pub struct Persist {
+    /// The directory; it is outside of the worktree, if the runner has one.
+    pub dir: PathBuf,
+    /// Another path of the same directory, in containers that the job starts.
+    pub also: Option<PathBuf>,
+}
+
+impl Access {
+    /// Returns the settings for the server of `url`. `rewrites` adds one that lets submodules with
+    /// an address of ssh use the token.
+    pub(super) fn settings(&self, url: &BStr, rewrites: bool) -> Vec<BString> {
+        let mut all: Vec<BString> =
+            self.pairs(url).into_iter().map(|(key, value)| text!(key, "=", value)).collect();
+        if let (true, Some(_), None, Some((server, host))) =
+            (rewrites, &self.token, &self.ssh_command, server(url))
+        {
+            all.push(text!("url.", server, ".insteadOf=git@", host, ":"));
+        }
+        all
+    }
+
+    fn pairs(&self, url: &BStr) -> Vec<(BString, BString)> {
+        let header = self.token.as_ref().zip(server(url)).map(|(token, (server, _))| {
+            let pair = text!(&token.user, ":", &token.secret);
+            (text!("http.", server, ".extraheader"), text!("AUTHORIZATION: basic ", STANDARD.encode(pair)))
+        });
+        let ssh = self.ssh_command.clone().map(|command| (keys::core::SSH_COMMAND.name().into(), command));
+        header.into_iter().chain(ssh).collect()
+    }
+
+    /// Writes the credentials into a new file that only the user may read. Returns its path, or
+    /// `None` if there are no credentials.
+    pub(super) fn write(&self, url: &BStr, dir: &Path) -> Result<Option<PathBuf>, Error> {
+        let pairs = self.pairs(url);
+        if pairs.is_empty() {
+            return Ok(None);
+        }
+        let edits: Vec<Edit> = pairs.into_iter().map(|(key, value)| Edit::Set { key, value }).collect();
+        let content = format::config::edit(MARK.as_bytes(), &edits);
+        let content =
+            content.map_err(|error| Error::failed(format!("cannot write the credentials: {error}")))?;
+        for number in 0..ATTEMPTS {
+            let path = dir.join(format!("{PREFIX}{}-{number}{SUFFIX}", std::process::id()));
+            let mut file = match by_path::create_new(&path, 0o600) {
+                Ok(file) => file,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(cannot("create", &path)(error)),
+            };
+            return match file.write_all(&content) {
+                Ok(()) => Ok(Some(path)),
+                Err(error) => {
+                    // A file of this process that nobody has read.
+                    let _ = by_path::remove_file(&path);
+                    Err(cannot("write", &path)(error))
+                }
+            };
+        }
+        Err(Error::failed(format!("'{}' is full of old credentials", dir.display())))
+    }
+}
+
+/// Includes `files` in the configuration `config`.
+pub(super) fn include(config: &Path, files: &[BString]) -> Result<(), Error> {
+    let add = |file: &BString| Edit::Add { key: keys::include::PATH.name().into(), value: file.clone() };
+    let edits: Vec<Edit> = files.iter().map(add).collect();
+    Ok(store::config::edit(config, &edits, &LockOptions::default(), &Fsync::default())?)
+}
+
+/// Returns the files that [`include`] has added to `config`, and the other ones there.
+pub(super) fn included(config: &Path) -> Result<(Vec<BString>, Vec<BString>), Error> {
+    let key = keys::include::PATH.name();
+    let pairs = repo::config_file(config)?;
+    let values = pairs.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case(key.as_bytes()));
+    Ok(values.filter_map(|(_, value)| value).partition(|value| is_ours(value.as_bstr())))
+}
+
+/// Removes from `config` what [`include`] has added, and keeps `others`.
+pub(super) fn exclude(config: &Path, others: Vec<BString>) -> Result<(), Error> {
+    let key = || BString::from(keys::include::PATH.name());
+    let keep = others.into_iter().map(|value| Edit::Add { key: key(), value });
+    let edits: Vec<Edit> = std::iter::once(Edit::Unset { key: key() }).chain(keep).collect();
+    Ok(store::config::edit(config, &edits, &LockOptions::default(), &Fsync::default())?)
+}
+
+/// Removes a file of credentials, if it is one. Returns true if it was there.
+pub(super) fn remove(file: &BStr) -> Result<bool, Error> {
+    let path = Path::new(sys::os_str(file));
+    let content = by_path::read(path).map_err(cannot("read", path))?;
+    if !path.is_absolute() || !content.is_some_and(|content| content.starts_with(MARK.as_bytes())) {
+        return Ok(false);
+    }
+    by_path::remove_file(path).map_err(cannot("remove", path))?;
+    Ok(true)
+}
+
+fn is_ours(value: &BStr) -> bool {
+    let name = value.rsplit_once_str("/").map_or(value.as_bytes(), |(_, name)| name);
+    name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
+}
+
+/// Returns the server of an HTTP URL, `https://host:port/`, and the host.
+fn server(url: &BStr) -> Option<(BString, BString)> {
+    let scheme = [&b"https://"[..], b"http://"]
+        .into_iter()
+        .find(|scheme| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))?;
+    let host = url[scheme.len()..].split(|&byte| byte == b'/').next()?;
+    let host = host.rsplit_once_str("@").map_or(host, |(_, host)| host);
+    let name = host.split(|&byte| byte == b':').next().unwrap_or(host);
+    (!name.is_empty()).then(|| (text!(scheme, host, "/"), name.into()))
+}
+
+/// Splits user and password from an HTTP URL. They are returned as a token, decoded.
+pub(super) fn split(url: &BStr) -> (BString, Option<Token>) {
+    let Some((server, _)) = server(url) else { return (url.into(), None) };
+    let bare = repo::wire::url::without_credentials(url);
+    let scheme = server.find(b"://").map_or(0, |at| at + 3);
+    let rest = url.get(scheme..).unwrap_or_default();
+    let end = rest.find_byte(b'/').unwrap_or(rest.len());
+    let Some((user, secret)) =
+        rest[..end].rsplit_once_str("@").and_then(|(login, _)| login.split_once_str(":"))
+    else {
+        return (bare, None);
+    };
+    (bare, Some(Token { user: decoded(user), secret: decoded(secret) }))
+}
+
+/// Decodes `%41`. Other text is kept.
+fn decoded(text: &[u8]) -> BString {
+    let (mut out, mut at) = (BString::default(), 0);
+    while at < text.len() {
+        let code = text.get(at + 1..at + 3).filter(|_| text[at] == b'%');
+        let code = code.and_then(|hex| u8::from_str_radix(hex.to_str().ok()?, 16).ok());
+        out.push(code.unwrap_or(text[at]));
+        at += if code.is_some() { 3 } else { 1 };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_of_a_url() {
+        let server = |url: &str| server(url.into()).map(|(server, host)| format!("{server} {host}"));
+        assert_eq!(server("https://a.b/c/d.git").as_deref(), Some("https://a.b/ a.b"));
+        assert_eq!(server("http://u:p@a:81/c").as_deref(), Some("http://a:81/ a"));
+        assert_eq!(server("git@a.b:c/d"), None);
+        assert_eq!(server("/a/b"), None);
+        assert_eq!(server("https:///a"), None);
+    }
+
+    #[test]
+    fn a_password_in_a_url_becomes_a_token() {
+        let (url, token) = split("https://job:a%2Fb%zz@host/c.git".into());
+        assert_eq!(url, "https://host/c.git");
+        assert_eq!(token, Some(Token { user: "job".into(), secret: "a/b%zz".into() }));
+        assert_eq!(split("https://job@host/c".into()), ("https://host/c".into(), None));
+        assert_eq!(split("ssh://git@host/c".into()), ("ssh://git@host/c".into(), None));
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let token = Token { user: "u".into(), secret: "secret".into() };
+        let access = Access { token: Some(token), ssh_command: None };
+        assert!(!format!("{access:?}").contains("secret"));
+        let expected = ["http.https://h/.extraheader=AUTHORIZATION: basic dTpzZWNyZXQ="];
+        assert_eq!(access.settings("https://h/a".into(), false), expected);
+        assert_eq!(access.settings("https://h/a".into(), true)[1], "url.https://h/.insteadOf=git@h:");
+        assert!(access.settings("/a".into(), true).is_empty());
+    }
+}

@@ -1,0 +1,367 @@
+//! The steps of a checkout, as Git's command lines.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::keys;
+use sys::by_path;
+
+use super::{
+    Program, Step,
+    checkout::{Plan, Report, Submodules, Way},
+    cleanup, credentials,
+    directory::{self, cannot, remove_stale_locks},
+    refs::{self, Head},
+};
+use crate::{Error, RunError, text};
+
+/// A checkout that runs.
+pub(super) struct Job<'a, P> {
+    plan: Plan,
+    program: &'a P,
+    /// The settings that hold secrets.
+    settings: Vec<BString>,
+}
+
+impl<'a, P: Program> Job<'a, P> {
+    pub(super) fn new(plan: Plan, program: &'a P) -> Job<'a, P> {
+        let request = &plan.request;
+        let rewrites = request.files.submodules != Submodules::None;
+        let settings = request.access.settings(request.url.as_bstr(), rewrites);
+        Job { plan, program, settings }
+    }
+
+    pub(super) fn run(mut self) -> Result<Report, P::Error> {
+        let reused = self.prepare_directory()?;
+        self.prepare_repository(reused)?;
+        if self.plan.target.name.is_none() && self.plan.target.commit.is_none() {
+            self.plan.target.name = Some(self.default_branch()?);
+        }
+        self.fetch()?;
+        let head = self.plan.target.head(|name| self.is_there(name)).ok_or_else(|| {
+            let name = self.plan.target.name.clone().unwrap_or_default();
+            Error::failed(text!("'", name, "' is neither a branch nor a tag of the repository"))
+        })?;
+        self.take_base(&head)?;
+        self.fetch_lfs(&head)?;
+        self.set_patterns()?;
+        self.check_out(&head)?;
+        self.check_out_submodules(reused)?;
+        let commit = self.answer(&["rev-parse", "--verify", "HEAD"])?.ok_or(Error::NoHead)?;
+        if let Some(wanted) = self.plan.target.commit.as_ref().filter(|wanted| **wanted != commit) {
+            return Err(Error::failed(text!("HEAD is at ", commit, ", and not at ", wanted)).into());
+        }
+        let credentials = self.keep_credentials()?;
+        let target = &self.plan.target;
+        let given = self.plan.request.reference.clone().filter(|name| !name.is_empty());
+        let reference = given.or_else(|| target.name.clone()).unwrap_or_else(|| commit.clone());
+        Ok(Report { reference, commit, reused, credentials })
+    }
+
+    /// Makes the directory, or makes it usable. Returns true if its repository is used again.
+    fn prepare_directory(&self) -> Result<bool, P::Error> {
+        let (dir, directory) = (&self.plan.request.dir, &self.plan.directory);
+        match self.plan.way {
+            Way::New => by_path::create_dir_all(dir).map_err(cannot("create", dir))?,
+            Way::Remake => directory.empty()?,
+            Way::Reuse => {
+                let request = cleanup::Request { dir: dir.clone() };
+                cleanup::plan(request).map_err(of_plan)?.run().map_err(of_run)?;
+                if !self.plan.request.clean.removes() || self.clean()? {
+                    return Ok(true);
+                }
+                directory.may_be_emptied("it cannot be cleaned")?;
+                directory.empty()?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Brings the worktree of an earlier job to the state of its commit. Returns false if that
+    /// fails.
+    fn clean(&self) -> Result<bool, P::Error> {
+        for git_dir in cleanup::git_dirs(&self.plan.request.dir)? {
+            remove_stale_locks(&git_dir)?;
+        }
+        // Without a commit there is nothing to reset to.
+        if self.answer(&["rev-parse", "--verify", "-q", "HEAD"])?.is_none() {
+            return Ok(false);
+        }
+        let is_attached = self.answer(&["symbolic-ref", "-q", "HEAD"])?.is_some();
+        if is_attached && !self.succeeds(&["checkout", "-q", "--force", "--detach"])? {
+            return Ok(false);
+        }
+        Ok(self.remove_refs()?
+            && self.succeeds(&["clean", "-ffdxq"])?
+            && self.succeeds(&["reset", "-q", "--hard", "HEAD"])?)
+    }
+
+    /// Removes local branches, and refs that are in the way of those that the fetch writes.
+    fn remove_refs(&self) -> Result<bool, P::Error> {
+        let list = ["for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes/origin"];
+        let Some(refs) = self.answer(&list)? else { return Ok(false) };
+        let is_unwanted = |name: &&[u8]| {
+            name.starts_with(b"refs/heads/") || self.plan.target.conflicts_with(name.as_bstr())
+        };
+        let lines = refs.lines().filter(is_unwanted).map(|name| text!("delete ", name, "\n"));
+        let input: BString = bstr::concat(lines).into();
+        if input.is_empty() {
+            return Ok(true);
+        }
+        let args = words(&["update-ref", "--no-deref", "--stdin"]);
+        Ok(self.program.run(Step { input: &input, ..self.step(&args) })? == 0)
+    }
+
+    fn prepare_repository(&self, reused: bool) -> Result<(), P::Error> {
+        let request = &self.plan.request;
+        if !reused {
+            self.git(&["-c", "init.defaultBranch=main", "init", "-q"])?;
+            self.git(&["config", "remote.origin.fetch", refs::ALL_BRANCHES])?;
+        }
+        self.git_of(vec!["config".into(), "remote.origin.url".into(), request.url.clone()])?;
+        // Maintenance would run during the job.
+        self.git(&["config", keys::gc::AUTO.name(), "0"])?;
+        if let Some(dir) = &request.base.dir {
+            self.git_of(vec!["config".into(), keys::sapwood::BASE_DIR.name().into(), dir.clone()])?;
+        }
+        if request.files.lfs {
+            self.git(&["lfs", "install", "--local"])?;
+        }
+        Ok(())
+    }
+
+    /// Asks the server for its default branch.
+    fn default_branch(&self) -> Result<BString, P::Error> {
+        let answer = self.answer(&["ls-remote", "--symref", "origin", "HEAD"])?;
+        let branch = answer.as_ref().and_then(|answer| refs::default_branch(answer.as_bstr()));
+        Ok(branch.ok_or_else(|| {
+            Error::failed(text!(
+                "'",
+                &self.plan.request.url,
+                "' does not tell its default branch; name a ref"
+            ))
+        })?)
+    }
+
+    fn fetch(&self) -> Result<(), P::Error> {
+        let history = &self.plan.request.history;
+        if history.depth > 0 {
+            let mut refspecs = self.plan.target.refspecs();
+            if history.tags {
+                refspecs.push(refs::ALL_TAGS.into());
+            }
+            return self.fetch_refspecs(vec![format!("--depth={}", history.depth).into()], refspecs);
+        }
+        let is_shallow = self.answer(&["rev-parse", "--is-shallow-repository"])?;
+        let unshallow =
+            is_shallow.is_some_and(|answer| answer == "true").then(|| BString::from("--unshallow"));
+        self.fetch_refspecs(unshallow.into_iter().collect(), self.plan.target.refspecs_for_all())?;
+        let Some((name, commit)) = self.plan.target.to_verify() else { return Ok(()) };
+        let peeled = text!(name, "^{commit}");
+        let found = self.answer_of(vec!["rev-parse".into(), "--verify".into(), "-q".into(), peeled])?;
+        match found.as_ref() == Some(commit) {
+            true => Ok(()),
+            // The ref has moved since the job was made.
+            false => self.fetch_refspecs(Vec::new(), self.plan.target.refspecs()),
+        }
+    }
+
+    fn fetch_refspecs(&self, depth: Vec<BString>, refspecs: Vec<BString>) -> Result<(), P::Error> {
+        let request = &self.plan.request;
+        let mut args = words(&["fetch", "--no-tags", "--no-recurse-submodules", "--force"]);
+        // Pruning by one refspec would remove the refs of earlier jobs, and their use as a cache.
+        if request.history.depth == 0 && request.clean.removes() {
+            args.push("--prune".into());
+        }
+        args.extend(depth);
+        let lacks_contents = !request.files.sparse.is_empty() || request.base.remote.is_some();
+        let filter = request.history.filter.clone().or_else(|| lacks_contents.then(|| "blob:none".into()));
+        args.extend(filter.map(|filter| text!("--filter=", filter)));
+        args.extend(self.voice());
+        args.push("origin".into());
+        args.extend(refspecs);
+        self.git_of(args)
+    }
+
+    /// Takes the contents of files from a remote of bases. Without a base the server has them.
+    fn take_base(&self, head: &Head) -> Result<(), P::Error> {
+        let base = &self.plan.request.base;
+        let Some(remote) = &base.remote else { return Ok(()) };
+        let mut args = words(&["pull", "--quiet"]);
+        args.extend([remote.clone(), revision(head).clone()]);
+        if self.program.base(self.step(&args))? == 0 {
+            return Ok(());
+        }
+        if let Some(branch) = &base.branch {
+            let args =
+                [words(&["pull", "--quiet", "--branch"]), vec![branch.clone(), remote.clone()]].concat();
+            // Its messages say why there is none.
+            self.program.base(self.step(&args))?;
+        }
+        Ok(())
+    }
+
+    /// Fetches the contents of Git LFS at once: a checkout would ask for one after the other.
+    fn fetch_lfs(&self, head: &Head) -> Result<(), P::Error> {
+        let files = &self.plan.request.files;
+        if !files.lfs || !files.sparse.is_empty() {
+            return Ok(());
+        }
+        self.git_of(vec!["lfs".into(), "fetch".into(), "origin".into(), revision(head).clone()])
+    }
+
+    fn set_patterns(&self) -> Result<(), P::Error> {
+        let files = &self.plan.request.files;
+        if files.sparse.is_empty() {
+            let is_sparse = self.answer(&["config", "--bool", keys::core::SPARSE_CHECKOUT.name()])?;
+            return match is_sparse.is_some_and(|value| value == "true") {
+                true => self.git(&["sparse-checkout", "disable"]),
+                false => Ok(()),
+            };
+        }
+        let args =
+            words(&["sparse-checkout", "set", if files.cone { "--cone" } else { "--no-cone" }, "--stdin"]);
+        let input: BString = bstr::concat(files.sparse.iter().map(|pattern| text!(pattern, "\n"))).into();
+        let code = self.program.run(Step { input: &input, ..self.step(&args) })?;
+        self.ended(&args, code)
+    }
+
+    fn check_out(&self, head: &Head) -> Result<(), P::Error> {
+        let mut args = words(&["checkout"]);
+        args.extend(self.voice());
+        if self.plan.request.clean.removes() {
+            args.push("--force".into());
+            match head {
+                Head::Branch { name, start } => args.extend(["-B".into(), name.clone(), start.clone()]),
+                Head::Detached(revision) => args.extend(["--detach".into(), revision.clone()]),
+            }
+        } else {
+            // A branch of the user does not move.
+            args.extend(["--detach".into(), revision(head).clone()]);
+        }
+        self.git_of(args)
+    }
+
+    /// Checks out submodules. One that a killed job has left without a commit stops Git, so those
+    /// of a directory that is used again are made anew if they cannot be updated.
+    fn check_out_submodules(&self, reused: bool) -> Result<(), P::Error> {
+        let request = &self.plan.request;
+        let recursive = match request.files.submodules {
+            Submodules::None => return Ok(()),
+            Submodules::Direct => Vec::new(),
+            Submodules::Recursive => words(&["--recursive"]),
+        };
+        self.git_of([words(&["submodule", "sync", "-q"]), recursive.clone()].concat())?;
+        let mut args = words(&["submodule", "update", "--init"]);
+        if request.clean.removes() {
+            args.push("--force".into());
+        }
+        if request.history.depth > 0 {
+            args.push(format!("--depth={}", request.history.depth).into());
+        }
+        let update = [args, recursive].concat();
+        if self.program.run(self.step(&update))? != 0 {
+            if reused && request.clean.removes() {
+                self.git(&["submodule", "deinit", "-q", "--force", "--all"])?;
+                directory::remove_submodules(&request.dir)?;
+            }
+            self.git_of(update)?;
+        }
+        for git_dir in cleanup::git_dirs(&request.dir)?.iter().skip(1) {
+            let file = BString::from(git_dir.join("config").as_os_str().as_encoded_bytes());
+            self.git_of(vec![
+                "config".into(),
+                "--file".into(),
+                file,
+                keys::gc::AUTO.name().into(),
+                "0".into(),
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Writes the credentials for the job. The last step: a checkout that fails leaves none.
+    fn keep_credentials(&self) -> Result<Option<std::path::PathBuf>, P::Error> {
+        let request = &self.plan.request;
+        let Some(persist) = &request.persist else { return Ok(None) };
+        let Some(file) = request.access.write(request.url.as_bstr(), &persist.dir)? else { return Ok(None) };
+        let name = file.file_name().unwrap_or_default();
+        let also = persist.also.as_ref().map(|dir| dir.join(name));
+        let paths = std::iter::once(&file).chain(&also);
+        let paths: Vec<BString> = paths.map(|path| path.as_os_str().as_encoded_bytes().into()).collect();
+        for git_dir in cleanup::git_dirs(&request.dir)? {
+            credentials::include(&git_dir.join("config"), &paths)?;
+        }
+        Ok(Some(file))
+    }
+
+    fn voice(&self) -> Option<BString> {
+        self.plan.request.progress.map(|shown| if shown { "--progress".into() } else { "--quiet".into() })
+    }
+
+    fn is_there(&self, name: &BStr) -> bool {
+        let args = vec!["rev-parse".into(), "--verify".into(), "-q".into(), name.into()];
+        self.answer_of(args).is_ok_and(|found| found.is_some())
+    }
+
+    fn step<'s>(&'s self, args: &'s [BString]) -> Step<'s> {
+        Step { dir: &self.plan.request.dir, args, settings: &self.settings, input: b"" }
+    }
+
+    fn git(&self, args: &[&str]) -> Result<(), P::Error> {
+        self.git_of(words(args))
+    }
+
+    /// Runs a command that must succeed.
+    fn git_of(&self, args: Vec<BString>) -> Result<(), P::Error> {
+        let code = self.program.run(self.step(&args))?;
+        self.ended(&args, code)
+    }
+
+    fn ended(&self, args: &[BString], code: u8) -> Result<(), P::Error> {
+        if code == 0 {
+            return Ok(());
+        }
+        let command = args.iter().find(|arg| !arg.starts_with(b"-") && !arg.contains(&b'='));
+        let command = command.cloned().unwrap_or_default();
+        let dir = self.plan.request.dir.as_os_str().as_encoded_bytes();
+        Err(Error::failed(text!("git ", command, " failed in '", dir, "' with exit code ", code.to_string()))
+            .into())
+    }
+
+    fn succeeds(&self, args: &[&str]) -> Result<bool, P::Error> {
+        Ok(self.program.run(self.step(&words(args)))? == 0)
+    }
+
+    fn answer(&self, args: &[&str]) -> Result<Option<BString>, P::Error> {
+        self.answer_of(words(args))
+    }
+
+    /// Returns the output of a command without white space at its end; `None` if it failed.
+    fn answer_of(&self, args: Vec<BString>) -> Result<Option<BString>, P::Error> {
+        let output = self.program.read(self.step(&args))?;
+        Ok(output.map(|output| output.trim_end().into()))
+    }
+}
+
+fn words(args: &[&str]) -> Vec<BString> {
+    args.iter().map(|&arg| arg.into()).collect()
+}
+
+/// Returns the revision at which HEAD will be.
+fn revision(head: &Head) -> &BString {
+    match head {
+        Head::Branch { start, .. } => start,
+        Head::Detached(revision) => revision,
+    }
+}
+
+fn of_plan(error: crate::PlanError) -> Error {
+    match error {
+        crate::PlanError::Failed(error) => error,
+        // The clean-up has no such case.
+        crate::PlanError::Unsupported(what) => Error::failed(what),
+    }
+}
+
+fn of_run(error: RunError) -> Error {
+    error.0
+}
