@@ -19,7 +19,7 @@ pub(crate) mod check_attr;
 mod check_ignore;
 pub(crate) mod checkout;
 mod checkout_index;
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod ci;
 mod clean;
 pub(crate) mod clone;

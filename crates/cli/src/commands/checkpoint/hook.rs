@@ -58,7 +58,8 @@ impl Call {
     }
 }
 
-fn read_document(run: &Invocation) -> Result<Value, Failure> {
+/// Reads the document on standard input.
+pub(crate) fn read_document(run: &Invocation) -> Result<Value, Failure> {
     let mut input = Input::new(run)?;
     let mut text = Vec::new();
     // An agent whose hook closes the pipe early reports an error.

@@ -1,7 +1,7 @@
 //! `sapwood checkpoint`, `undo`, `redo`, `checkpoints` and `fork`: see [`sapwood::checkpoint`].
 
 mod fork;
-mod hook;
+pub(crate) mod hook;
 mod list;
 mod report;
 mod request;

@@ -17,6 +17,7 @@ mod durable;
 pub(crate) mod exec;
 mod freeze;
 pub(crate) mod gc;
+mod hook;
 mod include;
 mod land;
 mod list;
@@ -31,11 +32,11 @@ mod request;
 mod submodules;
 mod with;
 
-use crate::commands::record::{Command, Group, Revisions};
+use crate::commands::record::{Command, Group, Revisions, Traits};
 
 use request::{
-    ADOPT, BASE, CONFLICTS, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LAND, LIST, MOUNT, MOVE, QUOTA, REBASE,
-    REMOVE, SYNC, THAW, UNMOUNT,
+    ADOPT, BASE, CONFLICTS, CREATE, DIR, DOCTOR, ENTER, EXEC, FREEZE, GC, HOOK, LAND, LIST, MOUNT, MOVE,
+    QUOTA, REBASE, REMOVE, SYNC, THAW, UNMOUNT,
 };
 
 /// The record of `workspace`.
@@ -114,6 +115,15 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Mount workspaces",
         syntax: &MOUNT,
         run: mount::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace dir",
+        summary: "Print the directory of a workspace, and mount it if necessary",
+        about: "Prints the directory, for scripts and for the function `sw` of sapwood-shell-init(1). The exit code \
+                is 3 if only processes that sapwood starts see the files: `sapwood workspace enter` serves it.",
+        syntax: &DIR,
+        run: mount::print_dir,
         ..SUBCOMMAND
     },
     Command {
@@ -202,6 +212,18 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Remove workspaces",
         syntax: &REMOVE,
         run: remove::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace hook",
+        summary: "Create or remove a workspace for a coding agent",
+        about: "Reads the JSON document that a coding agent gives its hook on standard input. `create` makes the \
+                workspace that its field `name` names, unless it is there, and prints its directory; `remove` \
+                removes the one at `worktree_path`, and refuses if unsaved work would be lost. The hook works in the \
+                repository of `cwd`.",
+        syntax: &HOOK,
+        traits: Traits { outside: true, ..Command::BASE.traits },
+        run: hook::run,
         ..SUBCOMMAND
     },
     Command {

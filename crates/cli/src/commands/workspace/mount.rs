@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     context::{self, Context},
     mounts,
-    request::{MOUNT, Request, UNMOUNT},
+    request::{DIR, MOUNT, Request, UNMOUNT},
 };
 use crate::{
     session::invocation::Invocation,
@@ -37,6 +37,28 @@ pub(super) fn unmount_each(run: &Invocation, args: &[BString]) -> Result<u8, Fai
     each(run, args, &UNMOUNT, "unmounted", |context, workspace| {
         Ok(unmount::unmount(&context.worktree_context(), workspace)?)
     })
+}
+
+/// The exit code of `dir` for a workspace whose files only some processes see.
+const HIDDEN: u8 = 3;
+
+/// Runs `dir`: prints the directory of a workspace, and mounts it if necessary.
+pub(super) fn print_dir(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let names = DIR.parse(args)?.store(&mut Request::default())?;
+    let [name] = names.as_slice() else { return Err(Failure::fatal("name one workspace")) };
+    let context = Context::open(run)?;
+    let workspace = context.find(name.as_ref())?;
+    workspace.refuse_begun()?;
+    let has_upper = workspace.record.backend.has_upper();
+    if has_upper && mounts::state(&workspace)? == Mounted::No {
+        mount::mount(&context.worktree_context(), &context.settings, &workspace)?;
+    }
+    if has_upper && mounts::state(&workspace)? != Mounted::Here {
+        mounts::tell_visibility(&workspace);
+        return Ok(HIDDEN);
+    }
+    console::out(workspace.record.dir.as_os_str().as_bytes());
+    Ok(0)
 }
 
 fn each(

@@ -218,6 +218,12 @@ pub(super) const MOUNT: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
+pub(super) const DIR: Table<Set<Request>> =
+    Table { usage: &["sapwood workspace dir <workspace>"], options: &[], grammar: Grammar::Mixed };
+
+pub(super) const HOOK: Table<Set<Request>> =
+    Table { usage: &["sapwood workspace hook (create | remove)"], options: &[], grammar: Grammar::Mixed };
+
 pub(super) const UNMOUNT: Table<Set<Request>> = Table {
     usage: &["sapwood workspace unmount (--all | <workspace>...) [--json]"],
     options: &[

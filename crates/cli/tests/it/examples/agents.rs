@@ -222,3 +222,75 @@ fn a_failing_hook_is_no_veto() {
     assert_eq!((run.code, run.stdout.as_slice()), (1, &b""[..]), "{}", run.stderr);
     assert!(run.stderr.starts_with(b"fatal: bad numeric config value"), "{}", run.stderr);
 }
+
+/// Claude Code's hooks of worktrees: the directory on standard output, and nothing else.
+#[test]
+fn an_agent_creates_and_removes_its_workspace() {
+    let sandbox = Sandbox::new();
+    let _mounts = testkit::disk::NoMountsBelow::new(&sandbox.path());
+    let repo = sandbox.init("repo");
+    repo.write("dir/a", "1\n");
+    repo.commit("one");
+    let home = sandbox.repo("home");
+    let commands = commands("claude-code-worktrees.json");
+    let command = |event: &str| {
+        let found = commands.iter().find(|(name, _)| name == event);
+        found.expect("the event is in the file").1.clone()
+    };
+    let cwd = repo.join("dir").to_string_lossy().into_owned();
+    let create = json!({ "hook_event_name": "WorktreeCreate", "cwd": cwd, "name": "fix/one" }).to_string();
+    let made = call(&home, &command("WorktreeCreate"), &create);
+    let dir = sandbox.path().join("repo.workspaces/fix-one");
+    assert_eq!((made.code, made.stdout.to_string()), (0, format!("{}\n", dir.display())), "{}", made.stderr);
+    let again = call(&home, &command("WorktreeCreate"), &create);
+    assert_eq!((again.code, again.stdout), (0, made.stdout), "{}", again.stderr);
+    let workspace = sandbox.repo("repo.workspaces/fix-one");
+    assert_eq!(workspace.read("dir/a"), "1\n");
+    // Unsaved work is not removed.
+    workspace.write("dir/a", "2\n");
+    let remove = json!({ "hook_event_name": "WorktreeRemove", "cwd": cwd, "worktree_path": dir }).to_string();
+    let refused = call(&home, &command("WorktreeRemove"), &remove);
+    assert!(refused.code != 0 && refused.stdout.is_empty(), "{}", refused.stderr);
+    assert_eq!(workspace.read("dir/a"), "2\n");
+    workspace.git(&["checkout", "-q", "--", "dir/a"]);
+    let removed = call(&home, &command("WorktreeRemove"), &remove);
+    assert_eq!((removed.code, removed.stdout), (0, "".into()), "{}", removed.stderr);
+    assert!(!dir.exists());
+    for (event, document, reason) in [
+        ("WorktreeCreate", json!({ "cwd": cwd }), "has no field 'name'"),
+        ("WorktreeRemove", json!({ "worktree_path": cwd }), "is no workspace"),
+        ("WorktreeRemove", json!({ "worktree_path": "/" }), "is no workspace"),
+    ] {
+        let wrong = call(&home, &command(event), &document.to_string());
+        assert!(wrong.code != 0 && wrong.stderr.to_string().contains(reason), "{event}: {}", wrong.stderr);
+    }
+    let wrong = repo.run(SAPWOOD.as_ref(), &["workspace", "hook", "keep"]);
+    assert_eq!(wrong.code, 128);
+}
+
+/// The skill names commands that exist.
+#[test]
+fn the_skill_names_commands_that_exist() {
+    let text = std::fs::read_to_string(example("agents/sapwood-workspaces/SKILL.md")).expect("an example");
+    let front =
+        text.strip_prefix("---\n").and_then(|text| text.split_once("\n---\n")).expect("front matter").0;
+    assert!(front.lines().any(|line| line == "name: sapwood-workspaces"), "{front}");
+    assert!(front.lines().any(|line| line.starts_with("description: ")), "{front}");
+    let sandbox = Sandbox::new();
+    let at = sandbox.repo("");
+    let mut seen = 0;
+    for line in text.lines().flat_map(|line| line.split('`').skip(1).step_by(2).chain([line.trim_start()])) {
+        let Some(words) = line.strip_prefix("sapwood ") else { continue };
+        let words: Vec<&str> = words.split(' ').collect();
+        let name = if matches!(words[0], "workspace" | "ci") { &words[..2] } else { &words[..1] };
+        let help = at.run(SAPWOOD.as_ref(), &[name, &["-h"]].concat());
+        assert_eq!(help.code, 129, "{line}");
+        let options = words.iter().filter(|word| word.starts_with("--") && word.len() > 2);
+        for option in options {
+            let option = option.split('=').next().unwrap_or_default();
+            assert!(help.stdout.to_string().replace("[no-]", "").contains(option), "{line}: {option}");
+        }
+        seen += 1;
+    }
+    assert!(seen > 5, "{seen}");
+}
