@@ -55,6 +55,7 @@ mod reset;
 mod rev_parse;
 mod rm;
 mod scan_messages;
+mod shell_init;
 mod show_ref;
 mod sparse_checkout;
 mod stash;
@@ -122,6 +123,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     base::COMMAND,
     adopt::COMMAND,
     ci::COMMAND,
+    shell_init::COMMAND,
     trash::COMMAND,
 ];
 

@@ -101,6 +101,7 @@ mod scripted;
 mod seen;
 mod settings_place;
 mod shared;
+mod shell_init;
 mod shim;
 mod show_ref;
 mod sign;
