@@ -1,6 +1,7 @@
 //! Git working-tree operations, each as two calls: [`status`], [`switch`], [`restore`], [`reset`],
 //! [`clean`], [`add`], [`rm`], [`mv`], [`commit`], [`stash`], [`fetch`],
-//! [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`submodule`], [`checkpoint`].
+//! [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`submodule`], [`checkpoint`], [`ci`],
+//! [`compare`].
 //!
 //! `plan(&repository, request)` examines everything, may refuse, and changes nothing.
 //! [`PlanError::Unsupported`] exists only there. `Plan::run(&events)` does the work; its
@@ -44,6 +45,7 @@ pub mod ci;
 pub mod clean;
 pub mod clone;
 pub mod commit;
+pub mod compare;
 pub mod context;
 mod error;
 pub mod events;

@@ -26,6 +26,7 @@ pub(crate) mod clone;
 mod commit;
 mod commit_graph;
 mod commit_tree;
+mod compare;
 mod config;
 mod count_objects;
 pub(crate) mod diff;
@@ -124,6 +125,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     adopt::COMMAND,
     ci::COMMAND,
     shell_init::COMMAND,
+    compare::COMMAND,
     trash::COMMAND,
 ];
 

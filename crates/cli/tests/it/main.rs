@@ -24,6 +24,7 @@ mod clone_pipeline;
 mod commit;
 mod commit_graph;
 mod commit_tree;
+mod compare;
 mod completion;
 mod config;
 mod conflicts;

@@ -142,7 +142,8 @@ const OWN: &[(&str, &[&str])] = &[
             "csi/src/volumes.rs",
         ],
     ),
-    ("a temporary directory of this command", &["sign/mod.rs"]),
+    ("a temporary directory of this command", &["sign/mod.rs", "sapwood/src/compare/mod.rs"]),
+    ("credentials of a job, which begin with a mark of sapwood", &["sapwood/src/ci/credentials.rs"]),
     ("any of these", &["engine/src/files/own.rs"]),
 ];
 
