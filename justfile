@@ -187,6 +187,10 @@ documents:
     cargo run --quiet -p sapwood-cli -- help --markdown >docs/commands.new && mv docs/commands.new docs/commands.md
     cargo run --quiet -p sapwood-cli -- help --settings >docs/settings.new && mv docs/settings.new docs/settings.md
 
+# the web pages of docs/site, in target/site; needs mdbook
+site:
+    mdbook build docs/site --dest-dir "$PWD/target/site"
+
 # docs/measurements.md and its charts, from the records that `--record docs/measurements/NAME.json` wrote
 report:
     cargo run -p sapwood-lab -- report

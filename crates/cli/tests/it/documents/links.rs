@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use super::{all_sources, assert_none, pages, read, root};
 
 /// Returns the anchor of a heading, as web pages of repositories make it.
-fn anchor(heading: &str) -> String {
+pub(super) fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
@@ -13,14 +13,14 @@ fn anchor(heading: &str) -> String {
 
 /// Returns the titles of the sections of a document, and the words in bold at the beginning of a
 /// paragraph.
-fn sections(text: &str) -> BTreeSet<String> {
+pub(super) fn sections(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#'));
     let bold = text.lines().filter_map(|line| line.strip_prefix("**")?.split_once(".**"));
     headings.map(|title| title.trim().to_owned()).chain(bold.map(|(title, _)| title.to_owned())).collect()
 }
 
 /// Returns the targets of the links in a document.
-fn targets(text: &str) -> Vec<&str> {
+pub(super) fn targets(text: &str) -> Vec<&str> {
     text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()
 }
 

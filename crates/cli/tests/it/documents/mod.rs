@@ -6,6 +6,7 @@ mod limits;
 mod links;
 mod security;
 mod settings;
+mod site;
 mod tables;
 
 use std::{
