@@ -38,6 +38,10 @@ environments:
 crash:
     SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- killed:: recursion::recovers
 
+# everything that sapwood writes, read and continued by the Gits of other Debian releases
+old-gits:
+    SAPWOOD_TEST_OLD_GITS="$(.ci/old-gits)" .ci/test -- old_gits
+
 # 5,000 random edits on each backend of a workspace, beside an ordinary worktree (needs root: mounts)
 workspace-edits:
     SAPWOOD_TEST_FULL=1 .ci/test -- workspace::random

@@ -71,6 +71,7 @@ mod mktree;
 mod multi_pack_index;
 mod mv;
 mod objects;
+mod old_gits;
 mod owners;
 mod packaging;
 mod parallel_settings;
