@@ -10,6 +10,7 @@ use std::{
 use crate::{
     Error,
     ballast::Ballast,
+    budget,
     corpus::{self, CHANGES, Corpus},
     floor,
     measure::{Invocation, must, run as measure},
@@ -197,7 +198,7 @@ impl Lab {
     }
 
     fn clones(&mut self, file_system: FileSystem) -> Result<(), Error> {
-        for run in 0..self.runs {
+        for run in budget::rounds(self.runs) {
             for tool in self.tools(run, true) {
                 let volume = Volume::fresh(file_system, &self.scratch)?;
                 let from = volume.path().join("source.git").display().to_string();
@@ -229,7 +230,7 @@ impl Lab {
             path: index.clone(),
             source: error,
         })?;
-        for run in 0..self.runs {
+        for run in budget::rounds(self.runs) {
             for tool in self.tools(run, true) {
                 let volume = Volume::fresh(file_system, &self.scratch)?;
                 let tree = volume.path().join("tree");
@@ -261,7 +262,7 @@ impl Lab {
 
     fn moves(&mut self, file_system: FileSystem) -> Result<(), Error> {
         warm(&self.corpus.packed)?;
-        for run in 0..self.runs {
+        for run in budget::rounds(self.runs) {
             for tool in self.tools(run, false) {
                 let volume = Volume::fresh(file_system, &self.scratch)?;
                 let tree = volume.path().join("tree");
@@ -289,7 +290,7 @@ impl Lab {
         self.ballast.fill()?;
         for count in CHANGES {
             let change = format!("refs/lab/change-{count}");
-            for run in 0..self.runs * 2 {
+            for run in budget::rounds(self.runs * 2) {
                 for tool in self.tools(run, false) {
                     for revision in [change.as_str(), "refs/lab/new"] {
                         let args = ["switch", "-q", "--detach", revision];

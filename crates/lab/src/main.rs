@@ -7,20 +7,27 @@
 
 mod add;
 mod ballast;
+mod budget;
+mod build;
 mod checkout;
 mod clone;
 mod corpus;
 mod day;
 mod fleet;
 mod floor;
+mod load;
 mod measure;
+mod memory;
 mod options;
 mod programs;
 mod record;
 mod report;
 mod results;
 mod rig;
+mod scale;
+mod small;
 mod status;
+mod suite;
 mod weather;
 mod workspace;
 mod write;
@@ -43,12 +50,23 @@ pub(crate) enum Error {
 #[derive(Parser)]
 #[command(about = "Measure sapwood beside its peers")]
 struct Args {
+    /// Begin no run after this many seconds; the record holds the runs before.
+    #[arg(long, global = true, value_name = "SECONDS")]
+    within: Option<u64>,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    /// All tables of README and docs for one build, with a time for each, then the page.
+    Measure(suite::Args),
+    /// Time, memory and bytes written against the number of files, with the exponents.
+    Scale(scale::Args),
+    /// Peak memory of every native command that can run in a repository.
+    Memory(memory::Args),
+    /// 60 calls of an editor, a prompt and an agent in small repositories.
+    Small(small::Args),
     /// Clone, full checkout and switches.
     Checkout(checkout::Args),
     /// Replay a day of a user, editors, a job and agents on Git and on the shim, compare results
@@ -80,7 +98,7 @@ enum Command {
     Corpus,
     /// Run a command and print its resource use as JSON (used by the other commands).
     #[command(hide = true)]
-    Measure {
+    Measured {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
@@ -99,7 +117,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Args::parse().command {
+    record::note_load();
+    let args = Args::parse();
+    if let Some(seconds) = args.within {
+        budget::begin(seconds);
+    }
+    let result = match args.command {
+        Command::Measure(args) => suite::run(&args),
+        Command::Scale(args) => scale::run(&args),
+        Command::Memory(args) => memory::run(&args),
+        Command::Small(args) => small::run(&args),
         Command::Checkout(args) => checkout::run(&args),
         Command::Day(args) => day::run(&args),
         Command::Weather(args) => weather::run(&args),
@@ -119,7 +146,7 @@ fn main() -> ExitCode {
             println!("{}", corpus.packed.display());
             ExitCode::SUCCESS
         }),
-        Command::Measure { command } => measure::child(&command),
+        Command::Measured { command } => measure::child(&command),
         Command::Floor { repo, revision, into } => floor::child(&repo, &revision, &into),
     };
     result.unwrap_or_else(|error| {

@@ -25,6 +25,11 @@ pub(crate) struct Usage {
     pub(crate) sys: f64,
     pub(crate) peak_rss: i64,
     pub(crate) peak_anonymous: i64,
+    /// The number of page faults.
+    pub(crate) faults: i64,
+    /// Bytes of changed pages and direct writes for a disk. Writes to memory file systems do not
+    /// count.
+    pub(crate) written: i64,
     /// The command's exit code, or -1 if a signal ended it.
     pub(crate) code: i32,
 }
@@ -108,7 +113,7 @@ pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
     let mut words = invocation.outside.iter().map(AsRef::as_ref).chain([me.as_os_str()]);
     let child = hermetic(&mut Command::new(words.next().expect("at least this program")))
         .args(words)
-        .arg("measure")
+        .arg("measured")
         .arg("--")
         .arg(&invocation.program)
         .args(&invocation.args)
@@ -151,10 +156,13 @@ pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
 /// raises its limit when it serves a disk.
 const OPEN_FILES: u64 = 1024;
 
-/// Runs `lab measure -- COMMAND…` and prints the usage as JSON.
+/// The unit in which the kernel counts writes.
+const SECTOR: i64 = 512;
+
+/// Runs `lab measured -- COMMAND…` and prints the usage as JSON.
 pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
     let Some((program, args)) = command.split_first() else {
-        return Err(Error::Setup("measure: no command".into()));
+        return Err(Error::Setup("measured: no command".into()));
     };
     let failed = |error: nix::Error| Error::Command { command: program.clone(), detail: error.to_string() };
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
@@ -174,6 +182,8 @@ pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
         sys: seconds(usage.system_time()),
         peak_rss: usage.max_rss(),
         peak_anonymous: 0,
+        faults: usage.minor_page_faults() + usage.major_page_faults(),
+        written: usage.block_writes() * SECTOR,
         code: status.code().unwrap_or(-1),
     };
     println!("{}", serde_json::to_string(&usage).expect("plain numbers serialise"));

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Error, measure::must, record::Versions};
+use crate::{Error, build, measure::must, record::Versions};
 
 /// The options that select the programs.
 #[derive(clap::Args)]
@@ -14,7 +14,7 @@ pub(crate) struct ProgramOptions {
     pub(crate) pair: Pair,
     /// The gix binary (gitoxide); gix is left out if this does not run.
     #[arg(long, default_value = "gix")]
-    gix: PathBuf,
+    pub(crate) gix: PathBuf,
 }
 
 /// sapwood and Git, where gix has no command to compare with.
@@ -61,7 +61,11 @@ impl Programs {
             Error::Setup(format!("{}: {error}; `cargo build --release` makes it", sapwood.display()))
         })?;
         let mut versions = Versions::from([("git".to_owned(), version(git)?)]);
-        let commit = is_beside.then(commit).flatten();
+        let said = said_version(&sapwood)?;
+        let commit = match build::commit(&said) {
+            Some(commit) => Some(commit.to_owned()),
+            None => is_beside.then(commit).flatten(),
+        };
         let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
         versions.insert("sapwood".into(), version(&sapwood)? + &commit);
         let gix = gix.and_then(|gix| {
@@ -70,6 +74,14 @@ impl Programs {
         });
         Ok(Programs { sapwood, gix, versions })
     }
+}
+
+/// Returns the answer to `--version`.
+pub(crate) fn said_version(program: &Path) -> Result<String, Error> {
+    let text = must(program, &["--version"], Path::new("/"))?;
+    let text = String::from_utf8_lossy(&text);
+    // The parentheses hold the commit and the target.
+    Ok(text.split(" (").next().unwrap_or_default().trim().to_owned())
 }
 
 fn version(program: &Path) -> Result<String, Error> {

@@ -20,6 +20,7 @@ use self::{
 use crate::{
     Error,
     ballast::Ballast,
+    budget,
     measure::Invocation,
     options::Options,
     programs::{Pair, Programs},
@@ -133,7 +134,7 @@ impl Lab<'_> {
     fn case(&mut self, place: Place, disk: &mut TestDisk, plan: &Plan) -> Result<(), Error> {
         let mut ballast: Option<Ballast> = None;
         let mut samples = [Vec::new(), Vec::new()];
-        for run in 0..self.args.runs {
+        for run in budget::rounds(self.args.runs) {
             let order = if run % 2 == 0 { [0, 1] } else { [1, 0] };
             for which in order {
                 let tool = plan.tools[which];

@@ -26,6 +26,7 @@ use self::{
 use crate::{
     Error,
     ballast::Ballast,
+    budget,
     measure::must,
     options::Options,
     programs::{ProgramOptions, Programs},
@@ -141,7 +142,7 @@ impl Lab<'_> {
         let tools = self.tools(case);
         let mut samples = vec![Vec::new(); tools.len()];
         let mut alone = Vec::new();
-        for run in 0..self.args.runs {
+        for run in budget::rounds(self.args.runs) {
             let mut order: Vec<usize> = (0..tools.len()).collect();
             if run % 2 == 1 {
                 order.reverse();

@@ -20,7 +20,7 @@ use self::{
     side::{Call, Side, State},
 };
 use crate::{
-    Error, corpus,
+    Error, budget, corpus,
     measure::must,
     programs::{Pair, Programs},
     record::{AtMost, Case, Figure, Kind, Machine, RecordOptions, Sample, Tree},
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         differences: 0,
         served: testkit::shim::served(&sapwood),
     };
-    for number in 0..args.runs.max(1) {
+    for number in budget::rounds(args.runs.max(1)) {
         let git = Side::make("git", &scratch, &source, &args.programs.git, None)?;
         let shim = Side::make("shim", &scratch, &source, &args.programs.git, Some(&sapwood))?;
         let served = document.served.clone();

@@ -26,7 +26,7 @@ use self::{
     servers::Servers,
 };
 use crate::{
-    Error, corpus,
+    Error, budget, corpus,
     measure::{self, Invocation, must},
     options::Options,
     programs::{Pair, Programs},
@@ -161,7 +161,7 @@ impl Lab<'_> {
             }
         }
         let mut samples = vec![[Vec::new(), Vec::new()]; ways.len()];
-        for run in 0..self.args.runs {
+        for run in budget::rounds(self.args.runs) {
             let order: Vec<usize> = (0..ways.len()).collect();
             let order: Box<dyn Iterator<Item = usize>> =
                 if run % 2 == 0 { Box::new(order.into_iter()) } else { Box::new(order.into_iter().rev()) };

@@ -1,11 +1,11 @@
 //! Records as files: the path of a run's record, and the layout of its JSON.
 
-use std::{fs, path::Path, path::PathBuf};
+use std::{fs, path::Path, path::PathBuf, sync::OnceLock};
 
 use serde::Serialize;
 
 use super::{Case, Kind, Machine, Record, Tree, Versions};
-use crate::{Error, corpus};
+use crate::{Error, budget, corpus, load::Load};
 
 /// The options for the record.
 #[derive(clap::Args, Clone, Debug)]
@@ -29,15 +29,17 @@ impl RecordOptions {
         cases: Vec<Case>,
     ) -> Result<(), Error> {
         let args: Vec<String> = std::env::args().skip(1).collect();
+        let notes = self.note.iter().cloned().chain(budget::note()).collect();
         let record = Record {
             kind,
             date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
             machine: Machine::here(),
             versions: versions.clone(),
             command: command(&args),
+            load: STARTED.get().map(|&before| [before, Load::now()]),
             trees,
-            notes: self.note.clone(),
-            cases,
+            notes,
+            cases: measured(cases),
         };
         let path = match &self.record {
             Some(path) => path.clone(),
@@ -56,9 +58,26 @@ impl RecordOptions {
     }
 }
 
+/// The load at the start of this process.
+static STARTED: OnceLock<Load> = OnceLock::new();
+
+/// Notes the load at the start of this process, for its records.
+pub(crate) fn note_load() {
+    STARTED.get_or_init(Load::now);
+}
+
+/// Leaves out figures without a run, which a time that was over leaves behind.
+fn measured(mut cases: Vec<Case>) -> Vec<Case> {
+    for case in &mut cases {
+        case.tools.retain(|figure| figure.summary.is_some() || !figure.samples.is_empty());
+    }
+    cases.retain(|case| !case.tools.is_empty());
+    cases
+}
+
 /// Options for the paths of results, scratch files and programs. They are left out of the command
 /// that repeats a run; the record contains the programs' versions.
-const PLACES: [&str; 6] = ["--record", "--note", "--scratch", "--sapwood", "--git", "--gix"];
+const PLACES: [&str; 7] = ["--record", "--note", "--scratch", "--sapwood", "--git", "--gix", "--within"];
 
 /// Returns the command of the `justfile` that repeats a call of the lab with these arguments. Paths
 /// are reduced to their last component.
@@ -81,13 +100,22 @@ fn command(args: &[String]) -> String {
 }
 
 impl Record {
+    /// Returns true if the time was over before all runs were made.
+    pub(crate) fn is_shortened(&self) -> bool {
+        self.notes.iter().any(|note| note.starts_with(budget::NOTE))
+    }
+
     pub(crate) fn read(path: &Path) -> Result<Record, Error> {
         let text = fs::read(path).map_err(|source| Error::Io {
             what: "cannot read",
             path: path.to_owned(),
             source,
         })?;
-        serde_json::from_slice(&text).map_err(|error| Error::Setup(format!("{}: {error}", path.display())))
+        Record::parse(&text).map_err(|error| Error::Setup(format!("{}: {error}", path.display())))
+    }
+
+    pub(crate) fn parse(text: &[u8]) -> Result<Record, serde_json::Error> {
+        serde_json::from_slice(text)
     }
 
     /// Returns the record as JSON with one line for each figure.
@@ -109,8 +137,8 @@ impl Record {
                 format!("  {head}[\n{}\n  ]}}", figures(case))
             })
             .collect();
-        let Record { kind, date, machine, versions, command, trees, notes, .. } = self;
-        let fields = [
+        let Record { kind, date, machine, versions, command, load, trees, notes, .. } = self;
+        let mut fields = vec![
             ("kind", json(kind)),
             ("date", json(date)),
             ("machine", json(machine)),
@@ -120,6 +148,9 @@ impl Record {
             ("notes", json(notes)),
             ("cases", format!("[\n{}\n]", cases.join(",\n"))),
         ];
+        if let Some(load) = load {
+            fields.insert(5, ("load", json(load)));
+        }
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
         format!("{{\n{}\n}}\n", fields.join(",\n"))
     }
@@ -144,6 +175,7 @@ mod tests {
             machine: Machine { cpu: None, cores: 2, kernel: "6.18".into() },
             versions: Versions::from([("git".into(), "git version 2.55.0".into())]),
             command: "just bench".into(),
+            load: Some([Load { average: 0.25, waiting: None }, Load { average: 1.5, waiting: Some(0.5) }]),
             trees: vec![Tree { name: "linux".into(), files: 3, directories: None }],
             notes: vec!["A \"note\".".into()],
             cases,

@@ -9,9 +9,10 @@ use std::{collections::BTreeMap, fmt, fs, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::file::RecordOptions;
+pub(crate) use self::file::{RecordOptions, note_load};
 use crate::{
     Error,
+    load::Load,
     measure::{Usage, must},
     results::median,
 };
@@ -27,6 +28,9 @@ pub(crate) struct Record {
     /// The version of each program; that of sapwood includes its commit.
     pub(crate) versions: Versions,
     pub(crate) command: String,
+    /// The load before the first run and after the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) load: Option<[Load; 2]>,
     pub(crate) trees: Vec<Tree>,
     /// Explanations of the figures, as Markdown sentences.
     #[serde(default)]
@@ -50,6 +54,9 @@ pub(crate) enum Kind {
     Add,
     Clone,
     Fleet,
+    Scale,
+    Memory,
+    Small,
 }
 
 /// The version text of each program, by program name.
@@ -132,6 +139,15 @@ pub(crate) struct Sample {
     /// KiB
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) peak_anonymous: i64,
+    /// The number of page faults; 0 if they were not recorded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) faults: i64,
+    /// Bytes of changed pages and direct writes for a disk; 0 on a memory file system.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) written: i64,
+    /// The number of system calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) calls: Option<i64>,
     /// The number of requests the disk served; 0 if they are not counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) operations: u64,
@@ -202,8 +218,8 @@ impl Sample {
 
 impl From<Usage> for Sample {
     fn from(usage: Usage) -> Self {
-        let Usage { wall, user, sys, peak_rss, peak_anonymous, .. } = usage;
-        Sample { wall, user, sys, peak_rss, peak_anonymous, ..Sample::default() }
+        let Usage { wall, user, sys, peak_rss, peak_anonymous, faults, written, code: _ } = usage;
+        Sample { wall, user, sys, peak_rss, peak_anonymous, faults, written, ..Sample::default() }
     }
 }
 
@@ -262,6 +278,10 @@ impl Case {
         }
         let [tree, disk, case] = key.map(str::to_owned);
         cases.push(Case { tree, disk, case, at_most: AtMost::default(), calls: None, tools: vec![figure] });
+    }
+
+    pub(crate) fn key(&self) -> [&str; 3] {
+        [&self.tree, &self.disk, &self.case]
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<&Figure> {

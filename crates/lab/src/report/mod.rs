@@ -7,7 +7,9 @@ mod chart;
 mod fleet;
 mod overview;
 mod page;
+mod scale;
 mod section;
+mod since;
 mod text;
 mod workspace;
 
@@ -18,13 +20,20 @@ use std::{
     process::ExitCode,
 };
 
-use crate::{Error, record::Record};
+use crate::{
+    Error,
+    record::{Kind, Record},
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The directory that contains `measurements/*.json` and gets `measurements.md`.
     #[arg(default_value = "docs")]
     docs: PathBuf,
+    /// Write nothing; name the rows that became 10% worse since these records, and exit with 1 if
+    /// there is one. A directory of records, one record, or a commit that holds records.
+    #[arg(long, value_name = "RECORDS|COMMIT")]
+    since: Option<String>,
 }
 
 /// The records by file name without `.json`.
@@ -32,7 +41,15 @@ type Records = BTreeMap<String, Record>;
 
 /// Runs `lab report`.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
-    let records = read(&args.docs.join("measurements"))?;
+    match &args.since {
+        Some(since) => since::run(&args.docs, since),
+        None => write(&args.docs).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Writes the page and the charts of the records below `docs`.
+pub(crate) fn write(docs: &Path) -> Result<(), Error> {
+    let records = read(&docs.join("measurements"))?;
     let charts = charts(&records)?;
     let mut files = BTreeMap::from([
         (PathBuf::from("measurements.md"), page::page(&records, &charts)),
@@ -40,10 +57,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     ]);
     files.extend(charts.into_iter().map(|(name, chart)| (Path::new("measurements").join(name), chart)));
     for (name, content) in files {
-        let path = args.docs.join(name);
+        let path = docs.join(name);
         fs::write(&path, content).map_err(|source| Error::Io { what: "cannot write", path, source })?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn read(dir: &Path) -> Result<Records, Error> {
@@ -69,7 +86,11 @@ fn charts(records: &Records) -> Result<BTreeMap<String, String>, Error> {
     for section in &section::SECTIONS {
         for (name, record) in records {
             let cases = section.cases(record);
-            if cases.iter().any(|case| case.ratio().is_some()) {
+            if record.kind == Kind::Scale {
+                if let Some(chart) = scale::chart(record)? {
+                    charts.insert(section.chart_name(name, record), chart);
+                }
+            } else if record.kind != Kind::Memory && cases.iter().any(|case| case.ratio().is_some()) {
                 charts.insert(section.chart_name(name, record), chart::ratios(section, record, &cases)?);
             }
         }

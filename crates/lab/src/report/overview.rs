@@ -19,6 +19,7 @@ use crate::{
 /// One half of the chart.
 struct Panel {
     title: &'static str,
+    /// The preferred tree. Another one takes its place if only that has all groups.
     tree: &'static str,
     groups: [Group; 3],
 }
@@ -94,9 +95,10 @@ pub(super) fn chart(records: &Records) -> Result<String, Error> {
 }
 
 fn draw(area: &chart::Area<'_>, panel: &Panel, records: &Records) -> Result<(), Error> {
+    let tree = tree(records, panel);
     let cases: Vec<&Case> =
-        panel.groups.iter().map(|group| find(records, panel.tree, group)).collect::<Result<_, _>>()?;
-    let title = format!("{} ({}, {} files)", panel.title, panel.tree, files(records, panel.tree));
+        panel.groups.iter().map(|group| find(records, tree, group)).collect::<Result<_, _>>()?;
+    let title = format!("{} ({tree}, {} files)", panel.title, files(records, tree));
     let mut chart = ChartBuilder::on(area)
         .margin(12)
         .caption(title, chart::style(14, HPos::Left, VPos::Top))
@@ -136,6 +138,13 @@ fn draw(area: &chart::Area<'_>, panel: &Panel, records: &Records) -> Result<(), 
         chart.draw_series([name]).map_err(chart::failed)?;
     }
     Ok(())
+}
+
+/// Returns the tree of a panel.
+fn tree<'a>(records: &'a Records, panel: &Panel) -> &'a str {
+    let has_all = |tree: &str| panel.groups.iter().all(|group| find(records, tree, group).is_ok());
+    let mut all = records.values().flat_map(|record| &record.trees).map(|tree| tree.name.as_str());
+    all.find(|tree| !has_all(panel.tree) && has_all(tree)).unwrap_or(panel.tree)
 }
 
 /// Finds the case of a group in the newest record that contains it.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Records, fleet,
+    Records, fleet, scale,
     section::{SECTIONS, Section, Unit},
     text, workspace,
 };
@@ -48,14 +48,17 @@ pub(super) fn page(records: &Records, charts: &BTreeMap<String, String>) -> Stri
 
 fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String {
     let cases = section.cases(record);
-    let names: Vec<String> = record.trees.iter().map(|tree| text::tree(&tree.name)).collect();
-    let mut page = format!("\n### {}, {}\n\n", names.join(" and "), record.date);
+    let trees: Vec<String> = record.trees.iter().map(|tree| text::tree(&tree.name)).collect();
+    let mut page = format!("\n### {}, {}\n\n", trees.join(" and "), record.date);
     let mut item = |text: &str| page += &format!("{}\n", text::wrap(&format!("- {text}"), "  "));
     item(&format!("Tree: {}.", text::trees(record)));
     item(&format!("Machine: {}.", record.machine));
     item(&format!("Date: {}.", record.date));
     let versions: Vec<&str> = record.versions.values().map(String::as_str).collect();
     item(&format!("Versions: {}.", versions.join("; ")));
+    if let Some([before, after]) = record.load {
+        item(&format!("Load average: {before} before, {after} after."));
+    }
     // The command is not wrapped, so that readers can copy it.
     page += &format!("- Command: `{}`\n", record.command);
     for note in &record.notes {
@@ -71,13 +74,18 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
         page += &format!("\n{}", table(workspace::article(section.unit, &timed)));
     } else if record.kind == Kind::Fleet {
         page += &format!("\n{}", table(fleet::columns(&timed)));
-    } else if !timed.is_empty() {
+    } else if !timed.is_empty() && record.kind != Kind::Memory {
         page += &format!("\n{}", table(columns(section, &timed)));
     }
     if let Some(chart) = chart {
-        page += &format!("\n![Time of sapwood as a share of Git's time](measurements/{chart})\n");
+        let title = match record.kind {
+            Kind::Scale => "Time against the number of files",
+            _ => "Time of sapwood as a share of Git's time",
+        };
+        page += &format!("\n![{title}](measurements/{chart})\n");
     }
-    for (title, columns) in workspace::tables(section, &cases) {
+    let more = scale::tables(record, &cases, names(record.kind, &cases));
+    for (title, columns) in workspace::tables(section, &cases).into_iter().chain(more) {
         if columns.len() > 1
             && columns.iter().skip(1).any(|(_, cells)| cells.iter().any(|cell| !cell.is_empty()))
         {

@@ -45,7 +45,7 @@ enum Disks {
     Cold,
 }
 
-pub(super) const SECTIONS: [Section; 13] = [
+pub(super) const SECTIONS: [Section; 16] = [
     Section {
         title: "Checkout, clone and switch on local disks",
         intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
@@ -169,6 +169,33 @@ pub(super) const SECTIONS: [Section; 13] = [
                 the number of seconds that all calls of a command take in one run.",
         unit: Unit::Seconds,
         kind: Kind::Day,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Small repositories",
+        intro: "60 calls of an editor, a prompt and an agent, each in turn with both programs. sapwood is `git` here, \
+                so its figures include calls that it hands over to the real Git. \"all\" is the sum of the calls of \
+                a caller in one run. Unit: milliseconds.",
+        unit: Unit::Milliseconds,
+        kind: Kind::Small,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Cost against the number of files",
+        intro: "The trees are generated: their names and depth are those of large public trees, their contents few and \
+                small. An exponent of 1 means that the cost doubles with the number of files, an exponent of 0 that it \
+                does not depend on it. \"workspace\" is `sapwood workspace create` on an existing base, beside `git \
+                worktree add`. The sparse checkout has 2% of the files. Unit: seconds.",
+        unit: Unit::Seconds,
+        kind: Kind::Scale,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Peak memory",
+        intro: "Every native command that can run in the repository, with the peak resident memory of its largest \
+                process.",
+        unit: Unit::Seconds,
+        kind: Kind::Memory,
         disks: Disks::All,
     },
 ];

@@ -83,7 +83,9 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
             let (work, over) = case.rsplit_once('-').unwrap_or((case, ""));
             return format!("{}, {over}", work.replace('-', " "));
         }
-        (Kind::Day, command) => return format!("`{command}`"),
+        (Kind::Small, "all") => return "all calls".to_owned(),
+        (Kind::Day | Kind::Small | Kind::Memory, command) => return format!("`{command}`"),
+        (Kind::Scale, case) => return scale(case),
         _ => {}
     }
     let (name, rest) = case.split_once('-').unwrap_or((case, ""));
@@ -106,6 +108,18 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
         }
     }
     words
+}
+
+/// Returns the text for a case of `lab scale`.
+fn scale(case: &str) -> String {
+    match case.split_once('-') {
+        Some(("switch", count)) => format!("switch, {}", files(count)),
+        Some((command @ ("add" | "commit"), count)) => format!("`{command}`, {}", files(count)),
+        Some(("workspace", "first")) => "workspace, with the first base".to_owned(),
+        Some(("workspace", "status")) => "status in a workspace".to_owned(),
+        _ if case == "sparse" => "sparse checkout of 2%".to_owned(),
+        _ => case.to_owned(),
+    }
 }
 
 /// Returns the text for a case of `lab add`.
@@ -163,14 +177,14 @@ pub(super) fn disk(disk: &str) -> &str {
 
 /// Returns the text for a tree.
 pub(super) fn tree(name: &str) -> String {
-    match name.strip_prefix("wide-").or_else(|| name.strip_prefix("made-")) {
+    match ["wide-", "made-", "deep-"].into_iter().find_map(|prefix| name.strip_prefix(prefix)) {
         Some(number) => format!("generated tree of {}", files(number)),
         None => name.to_owned(),
     }
 }
 
 fn is_generated(tree: &str) -> bool {
-    tree.starts_with("wide-") || tree.starts_with("made-")
+    ["wide-", "made-", "deep-"].into_iter().any(|prefix| tree.starts_with(prefix))
 }
 
 /// Returns the text for the trees of a record, with their sizes.

@@ -24,7 +24,7 @@ use self::tools::{Kind, Tool, Tools};
 use crate::{
     Error,
     ballast::Ballast,
-    corpus,
+    budget, corpus,
     measure::{Invocation, must},
     programs::ProgramOptions,
     record::{self, Case, Machine, RecordOptions, Sample},
@@ -214,7 +214,7 @@ impl Lab<'_> {
         let case = format!("{}-{count}", untracked.option().trim_start_matches('-'));
         let tools = self.tools.of(kind, untracked);
         let runs = if disk == Disk::Local { self.args.runs * MORE_RUNS } else { self.args.runs };
-        for run in 0..runs {
+        for run in budget::rounds(runs) {
             let in_turn: Vec<Tool> = match run % 2 {
                 0 => tools.clone(),
                 _ => tools.iter().rev().copied().collect(),

@@ -27,7 +27,7 @@ use self::{
 use crate::{
     Error,
     ballast::Ballast,
-    corpus,
+    budget, corpus,
     measure::{Invocation, must},
     programs::ProgramOptions,
     record::{Kind, Machine, RecordOptions, Sample},
@@ -177,7 +177,7 @@ impl Lab {
     }
 
     fn clones(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
-        for run in 0..self.runs {
+        for run in budget::rounds(self.runs) {
             for tool in self.tools.in_turn(run, disk) {
                 let mut mounted = MountedDisk::fresh(disk, &self.scratch)?;
                 let source = tree.packed.display().to_string();
@@ -192,7 +192,7 @@ impl Lab {
     }
 
     fn full(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
-        for run in 0..self.runs {
+        for run in budget::rounds(self.runs) {
             for tool in self.tools.in_turn(run, disk) {
                 let mut mounted = MountedDisk::fresh(disk, &self.scratch)?;
                 if tool != Tool::Gix {
@@ -215,7 +215,7 @@ impl Lab {
         let at = mounted.fast()?.join("tree");
         tree.full_at(&at)?;
         for &count in &tree.changes {
-            for run in 0..self.runs {
+            for run in budget::rounds(self.runs) {
                 for tool in self.tools.in_turn(run, disk).into_iter().filter(|&tool| tool != Tool::Gix) {
                     for revision in [format!("refs/lab/change-{count}"), "refs/lab/new".into()] {
                         let sample = self.measured(&mut mounted, |tools, at| {

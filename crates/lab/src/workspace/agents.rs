@@ -26,7 +26,7 @@ use super::{
     tree::{NEW, Tree},
 };
 use crate::{
-    Error, corpus,
+    Error, budget, corpus,
     measure::{Invocation, hermetic},
     options::Options,
     programs::{Pair, Programs},
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let scratch = args.options.scratch(None)?;
     println!("{}; {versions:?}; {agents} agents, {} runs, order alternating", Machine::here(), args.runs);
     let mut results = Results::default();
-    for run in 0..args.runs {
+    for run in budget::rounds(args.runs) {
         let mut in_turn = [Contender::Git(2), Contender::Sapwood(Backend::Image)];
         if run % 2 == 1 {
             in_turn.reverse();

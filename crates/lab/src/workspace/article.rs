@@ -14,7 +14,7 @@ use super::{
     tree::{NEW, Tree},
 };
 use crate::{
-    Error, corpus,
+    Error, budget, corpus,
     measure::{self, Invocation, must},
     programs::{Pair, Programs},
     record::{Kind, Machine, RecordOptions, Sample},
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     println!("{}; {versions:?}; {} runs", Machine::here(), args.runs);
     let mut results = Results::default();
     let mut failures = 0;
-    for run in 0..args.runs {
+    for run in budget::rounds(args.runs) {
         for &base in &bases {
             let mut in_turn = ways.clone();
             if run % 2 == 1 {

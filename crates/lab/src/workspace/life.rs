@@ -12,7 +12,7 @@ use super::{
     tree::{NEW, OLD, Tree},
 };
 use crate::{
-    Error, corpus,
+    Error, budget, corpus,
     measure::{self, Invocation, must},
     options::Options,
     programs::{Pair, Programs},
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
     println!("{}; {versions:?}; {} runs, order alternating", Machine::here(), args.runs);
     let mut results = Results::default();
-    for run in 0..args.runs {
+    for run in budget::rounds(args.runs) {
         for file_system in FileSystem::ALL {
             let ours: Vec<Contender> = backends
                 .iter()

@@ -26,7 +26,7 @@ use self::{
     tree::Tree,
 };
 use crate::{
-    Error, corpus,
+    Error, budget, corpus,
     options::Options,
     programs::{Pair, Programs},
     record::{Kind, Machine},
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     println!("{}; {versions:?}; {} runs, order alternating", Machine::here(), args.runs);
     let mut results = Results::default();
     let mut failures = 0;
-    for run in 0..args.runs {
+    for run in budget::rounds(args.runs) {
         let mut in_turn = contenders.clone();
         if run % 2 == 1 {
             in_turn.reverse();

@@ -17,7 +17,7 @@ use self::{
     steps::{Step, Tool},
 };
 use crate::{
-    Error, corpus,
+    Error, budget, corpus,
     measure::{self, Invocation},
     programs::ProgramOptions,
     record::{self, AtMost, Case, Machine, RecordOptions, Sample},
@@ -126,7 +126,7 @@ fn measured(
         tools.iter().try_for_each(|tool| one(tool).map(drop))?;
     }
     let runs = if longest > LONG { (args.runs / 4).max(LEAST_RUNS.min(args.runs)) } else { args.runs };
-    for run in 0..runs {
+    for run in budget::rounds(runs) {
         let mut in_turn: Vec<&Tool> = tools.iter().collect();
         if run % 2 == 1 {
             in_turn.reverse();
