@@ -99,6 +99,8 @@ enum Command {
     /// Run a command and print its resource use as JSON (used by the other commands).
     #[command(hide = true)]
     Measured {
+        #[arg(long)]
+        own_memory: bool,
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
@@ -146,7 +148,7 @@ fn main() -> ExitCode {
             println!("{}", corpus.packed.display());
             ExitCode::SUCCESS
         }),
-        Command::Measured { command } => measure::child(&command),
+        Command::Measured { own_memory, command } => measure::child(&command, own_memory),
         Command::Floor { repo, revision, into } => floor::child(&repo, &revision, &into),
     };
     result.unwrap_or_else(|error| {

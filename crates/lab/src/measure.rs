@@ -6,6 +6,7 @@
 
 use std::{
     fs,
+    os::unix::{fs::MetadataExt as _, process::CommandExt as _},
     path::Path,
     process::{Command, ExitCode, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -43,6 +44,8 @@ pub(crate) struct Invocation {
     /// The argument list of a program that runs the measuring process. The time of that program
     /// itself is not counted.
     pub(crate) outside: Vec<String>,
+    /// Leave the memory of the measuring process out of the peak. This costs time.
+    pub(crate) own_memory: bool,
     /// Exit codes that count as success.
     pub(crate) accepted: &'static [i32],
 }
@@ -54,6 +57,7 @@ impl Invocation {
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
             cwd: cwd.to_owned(),
             outside: Vec::new(),
+            own_memory: false,
             accepted: &[0],
         }
     }
@@ -114,6 +118,7 @@ pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
     let child = hermetic(&mut Command::new(words.next().expect("at least this program")))
         .args(words)
         .arg("measured")
+        .args(invocation.own_memory.then_some("--own-memory"))
         .arg("--")
         .arg(&invocation.program)
         .args(&invocation.args)
@@ -160,15 +165,22 @@ const OPEN_FILES: u64 = 1024;
 const SECTOR: i64 = 512;
 
 /// Runs `lab measured -- COMMAND…` and prints the usage as JSON.
-pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
+pub(crate) fn child(command: &[String], own_memory: bool) -> Result<ExitCode, Error> {
     let Some((program, args)) = command.split_first() else {
         return Err(Error::Setup("measured: no command".into()));
     };
     let failed = |error: nix::Error| Error::Command { command: program.clone(), detail: error.to_string() };
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
     setrlimit(Resource::RLIMIT_NOFILE, OPEN_FILES.min(most), most).map_err(failed)?;
+    let mut command = Command::new(program);
+    if own_memory {
+        // Up to its exec, a child shares the memory of its parent, and the kernel counts it in the
+        // child's peak. With a group of its own, here the same one, the standard library makes a
+        // copy instead, which has few pages.
+        command.gid(fs::metadata("/proc/self").map_or(0, |found| found.gid()));
+    }
     let start = Instant::now();
-    let status = Command::new(program)
+    let status = command
         .args(args)
         .stdout(Stdio::null())
         .status()

@@ -98,3 +98,60 @@ fn a_bad_record_is_named() {
     let errors = String::from_utf8_lossy(&report(copy.path()).stderr).into_owned();
     assert!(errors.contains("no record has clone of libgit2 on nfs"), "{errors}");
 }
+
+/// Replaces the samples of sapwood in the first case of the warm status.
+fn set_status(docs: &Path, walls: &[f64]) {
+    let record = docs.join("measurements/status-linux.json");
+    let text = fs::read_to_string(&record).expect("a record");
+    let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let tools = value["cases"][0]["tools"].as_array_mut().expect("a list");
+    let ours = tools.iter_mut().find(|figure| figure["tool"] == "sapwood").expect("sapwood was measured");
+    let samples: Vec<_> = walls.iter().map(|wall| serde_json::json!({"wall": wall})).collect();
+    *ours = serde_json::json!({"tool": "sapwood", "samples": samples});
+    fs::write(&record, value.to_string()).expect("a file");
+}
+
+fn since(docs: &Path, since: &str) -> (Option<i32>, String) {
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_lab"));
+    let output = lab.arg("report").arg(docs).arg("--since").arg(since).output().expect("it can be run");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn a_row_that_became_worse_is_named() {
+    let (old, new) = (copy_of_records(), copy_of_records());
+    let old_dir = old.path().display().to_string();
+    let before = files(new.path());
+    assert_eq!(since(new.path(), &old_dir).0, Some(0), "{}", since(new.path(), &old_dir).1);
+    // Git's time has a spread of 137 to 200 ms, so sapwood's must exceed it.
+    set_status(old.path(), &[0.078, 0.079, 0.080]);
+    set_status(new.path(), &[0.080, 0.081, 0.084]);
+    assert_eq!(since(new.path(), &old_dir).0, Some(0), "by 3% only");
+    set_status(new.path(), &[0.180, 0.181, 0.184]);
+    let (code, said) = since(new.path(), &old_dir);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("linux, local, `-unormal`: of git's time 0.54 to 1.25, +129%"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains('+')).count(), 1, "{said}");
+    let written = files(new.path());
+    assert_eq!(written.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "a page was written");
+}
+
+#[test]
+fn a_commit_holds_the_older_records() {
+    let sandbox = testkit::Sandbox::new();
+    let repo = sandbox.init("repo");
+    for (name, content) in files(&docs()).into_iter().filter(|(name, _)| name.ends_with(".json")) {
+        repo.write(format!("docs/{name}"), content);
+    }
+    repo.commit("records");
+    let docs = repo.path.join("docs");
+    assert_eq!(since(&docs, "HEAD").0, Some(0), "{}", since(&docs, "HEAD").1);
+    // The committed record has one run of 679 ms.
+    set_status(&docs, &[2.0, 2.1]);
+    let (code, said) = since(&docs, "HEAD");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("`-unormal`"), "{said}");
+    let (code, said) = since(&docs, "no-such-commit");
+    assert!(code != Some(0) && said.contains("no-such-commit"), "{said}");
+}

@@ -81,7 +81,11 @@ pub(super) const CALLS: &[Call] = &[
     call("show-ref", "show-ref"),
     call("for-each-ref", "for-each-ref"),
     call("check-attr", "check-attr -a \"$FILE\""),
-    call("check-ignore", "check-ignore -v -n \"$FILE\""),
+    after(
+        "check-ignore",
+        "mkdir -p .git/info; echo '*.ignored' >.git/info/exclude",
+        "check-ignore -v \"$FILE.ignored\"",
+    ),
     call("config", "config --list"),
     call("count-objects", "count-objects -v"),
     call("prune-packed", "prune-packed -q"),

@@ -149,7 +149,9 @@ impl<'a> Side<'a> {
         let before = shell(call.before);
         must(Path::new("sh"), &["-ec", &before], &self.repo)?;
         let script = shell(&format!("exec '{}' {}", self.program.display(), call.call));
-        measure::run(&Invocation::new(Path::new("sh"), &["-ec", &script], &self.repo)).map(Sample::from)
+        let mut invocation = Invocation::new(Path::new("sh"), &["-ec", &script], &self.repo);
+        invocation.own_memory = true;
+        measure::run(&invocation).map(Sample::from)
     }
 }
 

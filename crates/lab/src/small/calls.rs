@@ -29,7 +29,7 @@ pub(super) const CALLERS: [Caller; 3] = [
             "for-each-ref --sort=-committerdate --format=%(refname) refs/heads",
             "symbolic-ref --short HEAD",
             "log -1 --format=%H",
-            "check-ignore -v -n {file}",
+            "check-ignore -v {file}.ignored",
             "hash-object {changed}",
             "stash list",
             "worktree list --porcelain",

@@ -112,6 +112,8 @@ impl Place {
             io_of("cannot edit", &path, fs::write(&path, "edited\n"))?;
         }
         must(git, &["add", &files[2]], &repo)?;
+        let info = corpus::absolute(&repo.join(".git/info"))?;
+        io_of("cannot write", &info, fs::write(info.join("exclude"), "*.ignored\n"))?;
         let new = repo.join("untracked.txt");
         io_of("cannot write", &new, fs::write(&new, "new\n"))?;
         let path = format!("PATH={}", path.to_string_lossy());

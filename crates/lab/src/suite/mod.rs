@@ -12,7 +12,6 @@ mod tables;
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
     thread,
@@ -44,6 +43,9 @@ pub(crate) struct Args {
     /// A repository in place of linux.
     #[arg(long)]
     tree: Option<PathBuf>,
+    /// The older revision of --tree.
+    #[arg(long, default_value = "HEAD~50")]
+    old: String,
     /// The repository or bundle for slow disks; by default a generated one of 5,000 files.
     #[arg(long)]
     slow_tree: Option<PathBuf>,
@@ -82,8 +84,12 @@ struct Suite<'a> {
     records: PathBuf,
     /// Multiplies the share of each table.
     scale: f64,
-    is_root: bool,
+    /// A call can have namespaces of its own.
+    is_apart: bool,
 }
+
+/// The program and options that start a call in namespaces of its own, which end with it.
+const APART: [&str; 6] = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let tables = chosen(args)?;
@@ -98,12 +104,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     }
     let slow = match &args.slow_tree {
         Some(tree) => tree.clone(),
+        None if tables.iter().all(|(table, _)| table.tree != Tree::Slow) => PathBuf::new(),
         None => corpus::made(SLOW_FILES, &corpus::directory())?.packed()?,
     };
     let all: u64 = tables.iter().map(|(_, share)| share.seconds).sum();
     let scale = args.minutes.map_or(1.0, |minutes| minutes * 60.0 / all as f64);
-    let is_root = fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0);
-    let suite = Suite { args, sapwood: programs.sapwood, slow, records: records.clone(), scale, is_root };
+    let is_apart = is_apart();
+    let suite = Suite { args, sapwood: programs.sapwood, slow, records: records.clone(), scale, is_apart };
     let mut ends = Vec::new();
     for (table, share) in &tables {
         let end = suite.table(table, share)?;
@@ -159,6 +166,12 @@ fn permitted(args: &Args, sapwood: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+fn is_apart() -> bool {
+    let mut probe = Command::new(APART[0]);
+    let probe = probe.args(&APART[1..]).arg("true").stderr(Stdio::null()).status();
+    probe.is_ok_and(|status| status.success())
+}
+
 fn said(name: &str, end: &End) -> String {
     match end {
         End::Complete => format!("{name}: complete"),
@@ -190,9 +203,9 @@ impl Suite<'_> {
 
     fn command(&self, table: &Table, share: &Share, seconds: f64, record: &Path) -> Command {
         let me = std::env::current_exe().unwrap_or_else(|_| "lab".into());
-        let mut command = if self.is_root {
-            let mut command = Command::new("unshare");
-            command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]).arg(me);
+        let mut command = if self.is_apart {
+            let mut command = Command::new(APART[0]);
+            command.args(&APART[1..]).arg(me);
             command
         } else {
             Command::new(me)
@@ -208,8 +221,12 @@ impl Suite<'_> {
             Tree::Slow => Some(("--tree", &self.slow)),
             Tree::Own => None,
         };
-        if let Some((option, tree)) = named {
+        // A call that generates its tree takes no other one.
+        if let Some((option, tree)) = named.filter(|_| !share.args.contains("--made")) {
             command.arg(option).arg(tree);
+            if table.tree == Tree::Repo {
+                command.arg("--old").arg(&self.args.old);
+            }
         }
         if matches!(table.peers, Peers::Git | Peers::Both) {
             command.arg("--git").arg(&self.args.programs.pair.git);
