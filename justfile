@@ -129,6 +129,31 @@ day *args:
     cargo build --release
     PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p sapwood-lab -- day "$@"
 
+# every table of README and docs for this commit, in 80 minutes or with `--quick` 15, then the page (needs root: mounts)
+measure *args:
+    .ci/oracle
+    cargo build --release
+    PATH="$PWD/target/oracle/bin:$PWD/target/release:$PATH" cargo run --release -p sapwood-lab -- measure "$@"
+
+# the rows that became 10% worse since other records: a directory, or a commit that holds them
+since *args:
+    cargo run --release -p sapwood-lab -- report --since "$@"
+
+# time, memory and bytes written at 0.1 to 3.5 million files, with the exponents (needs root: mounts; 20 GB)
+scale *args:
+    cargo build --release
+    PATH="$PWD/target/release:$PATH" cargo run --release -p sapwood-lab -- scale "$@"
+
+# the peak memory of every native command, beside Git's
+memory *args:
+    cargo build --release
+    cargo run --release -p sapwood-lab -- memory "$@"
+
+# 60 calls of an editor, a prompt and an agent in small repositories
+small *args:
+    cargo build --release
+    cargo run --release -p sapwood-lab -- small "$@"
+
 # sapwood, Git and gix side by side (needs root: loop mounts)
 bench *args:
     cargo build --release

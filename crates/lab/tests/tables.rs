@@ -113,3 +113,20 @@ fn memory_has_a_row_for_each_command() {
     // The lab itself has 8 MB; Git's status of 40 files has less.
     assert!((500..8000).contains(&sample["peak_rss"].as_u64().expect("a number")), "{sample}");
 }
+
+#[test]
+fn no_native_command_lacks_a_call() {
+    let sapwood = Path::new(env!("CARGO_BIN_EXE_lab")).with_file_name("sapwood");
+    if !sapwood.exists() {
+        println!("skipped: no {}", sapwood.display());
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let small = Small::new(&sandbox, 40, 5);
+    small.repo.write("dir0/file0", "other\n");
+    small.repo.commit("another one");
+    let sapwood = sapwood.display().to_string();
+    let output = finished(small.lab(&["memory", "--old", "HEAD~1", "--new", "HEAD"], "--repo", &sapwood));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(!said.contains("no call is known") && !said.contains("cannot run here"), "{said}");
+}

@@ -96,7 +96,6 @@ pub(super) const CALLS: &[Call] = &[
     call("diff-files", "diff-files"),
     call("diff-index", "diff-index HEAD"),
     call("ls-files", "ls-files --stage"),
-    call("ls-tree", "ls-tree -r HEAD"),
     call("ls-remote", "ls-remote origin"),
 ];
 

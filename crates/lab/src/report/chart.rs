@@ -11,7 +11,7 @@ use plotters::{
 use super::{section::Section, text};
 use crate::{
     Error,
-    record::{Case, Record},
+    record::{Case, Kind, Record},
 };
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -87,7 +87,11 @@ pub(super) fn ratios(section: &Section, record: &Record, cases: &[&Case]) -> Res
 
 fn of_case(area: &Area<'_>, section: &Section, case: &Case, ratio: f64, y: i32) -> Result<(), Error> {
     let left = style(13, HPos::Left, VPos::Center);
-    let place = if case.disk == "local" { String::new() } else { format!(", {}", case.disk) };
+    let place = match section.kind {
+        Kind::Small => format!(", {}, {}", case.disk, text::tree(&case.tree)),
+        _ if case.disk == "local" => String::new(),
+        _ => format!(", {}", case.disk),
+    };
     let name = format!("{}{place}", text::case(section.kind, &case.case).replace('`', ""));
     write(area, &name, &left, (16, y + ROW / 2))?;
     // A bar may be longer than Git's, but must not reach the figures.

@@ -85,7 +85,9 @@ fn charts(records: &Records) -> Result<BTreeMap<String, String>, Error> {
     let mut charts = BTreeMap::new();
     for section in &section::SECTIONS {
         for (name, record) in records {
-            let cases = section.cases(record);
+            let mut cases = section.cases(record);
+            // The calls of each caller together say enough.
+            cases.retain(|case| record.kind != Kind::Small || case.case == "all");
             if record.kind == Kind::Scale {
                 if let Some(chart) = scale::chart(record)? {
                     charts.insert(section.chart_name(name, record), chart);

@@ -120,7 +120,8 @@ fn names(kind: Kind, cases: &[&Case]) -> Vec<Column> {
         columns.push(column("tree", cases, |case| Some(text::tree(&case.tree))));
     }
     if several(|case| &case.disk) || cases.iter().any(|case| case.disk != "local") {
-        columns.push(column("disk", cases, |case| Some(text::disk(&case.disk).to_owned())));
+        let head = if kind == Kind::Small { "caller" } else { "disk" };
+        columns.push(column(head, cases, |case| Some(text::disk(&case.disk).to_owned())));
     }
     for (_, cells) in &mut columns {
         for row in (1..cells.len()).rev() {

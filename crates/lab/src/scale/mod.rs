@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures one step with both tools. What was measured before a failure stays.
+/// Measures one step with both tools. Samples from before a failure stay.
 fn measured(step: steps::Step, place: &Place<'_>, runs: usize, taken: &mut Taken) -> Result<(), Error> {
     taken.extend(step.cases.iter().map(|&case| (case, <[Vec<Sample>; 2]>::default())));
     let mut failure = Ok(());

@@ -85,7 +85,13 @@ impl<'a> Place<'a> {
     }
 
     fn run(&self, tool: usize, args: &[&str], at: &Path) -> Result<Sample, Error> {
-        measure::run(&Invocation::new(self.programs[tool], args, at)).map(Sample::from)
+        self.measure(self.programs[tool], args, at)
+    }
+
+    fn measure(&self, program: &Path, args: &[&str], at: &Path) -> Result<Sample, Error> {
+        let mut invocation = Invocation::new(program, args, at);
+        invocation.own_memory = true;
+        measure::run(&invocation).map(Sample::from)
     }
 
     /// Appends a line to ten files, and returns their paths.
@@ -180,7 +186,7 @@ fn sparse(place: &Place<'_>, tool: usize, _: usize) -> Result<Vec<Sample>, Error
         "'{program}' sparse-checkout set {area} && '{program}' checkout -q main",
         program = place.programs[tool].display()
     );
-    let sample = Sample::from(measure::run(&Invocation::new(Path::new("sh"), &["-c", &script], &at))?);
+    let sample = place.measure(Path::new("sh"), &["-c", &script], &at)?;
     if !at.join(&area).is_dir() || at.join("area-00").exists() {
         return Err(Error::Setup(format!("{}: the sparse checkout is not {area}", at.display())));
     }

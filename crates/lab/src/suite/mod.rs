@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Measure on a busy machine, in a changed tree, or a program of another commit.
     #[arg(long)]
     anyway: bool,
-    /// Only these tables, by the names of their records. Their records do not replace those in docs.
+    /// Only these tables, by the names of their records. They do not replace the records in docs.
     #[arg(long = "table")]
     tables: Vec<String>,
     /// The minutes for all tables.
