@@ -146,7 +146,7 @@ fn status(place: &Place<'_>, tool: usize, _: usize) -> Result<Vec<Sample>, Error
 fn switch(place: &Place<'_>, tool: usize, run: usize) -> Result<Vec<Sample>, Error> {
     let to = |name: &str| place.run(tool, &["switch", "-q", "--detach", name], &place.tree());
     let (there, back) = (to("refs/lab/changed")?, to("refs/lab/main")?);
-    Ok(vec![if run % 2 == 0 { there } else { back }])
+    Ok(vec![if run.is_multiple_of(2) { there } else { back }])
 }
 
 fn record(place: &Place<'_>, tool: usize, run: usize) -> Result<Vec<Sample>, Error> {

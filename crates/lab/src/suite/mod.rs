@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let records = home.join("measurements");
     let _ = fs::remove_dir_all(&records);
     corpus::absolute(&records)?;
-    if args.tree.is_none() && tables.iter().any(|(table, _)| matches!(table.tree, Tree::Repo | Tree::Tree)) {
+    if args.tree.is_none() && tables.iter().any(|(table, _)| matches!(table.tree, Tree::Repo | Tree::Named)) {
         corpus::linux()?.corpus()?;
     }
     let slow = match &args.slow_tree {
@@ -217,7 +217,7 @@ impl Suite<'_> {
         command.arg("--note").arg(format!("`just measure{quick}` made this record."));
         let named = match table.tree {
             Tree::Repo => self.args.tree.as_ref().map(|tree| ("--repo", tree)),
-            Tree::Tree => self.args.tree.as_ref().map(|tree| ("--tree", tree)),
+            Tree::Named => self.args.tree.as_ref().map(|tree| ("--tree", tree)),
             Tree::Slow => Some(("--tree", &self.slow)),
             Tree::Own => None,
         };
@@ -277,4 +277,43 @@ fn publish(home: &Path, docs: &Path) -> Result<(), Error> {
         }
     }
     report::write(docs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_records_replace_all_old_ones() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let (home, docs) = (dir.path().join("home"), dir.path().join("docs"));
+        for measurements in [home.join("measurements"), docs.join("measurements")] {
+            fs::create_dir_all(&measurements).expect("a new directory");
+        }
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements");
+        for entry in fs::read_dir(committed).expect("a directory").flatten() {
+            if entry.path().extension().is_some_and(|ending| ending == "json") {
+                let to = home.join("measurements").join(entry.file_name());
+                fs::copy(entry.path(), to).expect("a copy");
+            }
+        }
+        for name in ["old.json", "old.svg", "README.md"] {
+            fs::write(docs.join("measurements").join(name), "{}").expect("a file");
+        }
+        publish(&home, &docs).expect("records from which a page can be drawn");
+        let is_there = |name: &str| docs.join(name).exists();
+        assert!(!is_there("measurements/old.json") && !is_there("measurements/old.svg"));
+        assert!(is_there("measurements/README.md"), "only records and charts go");
+        assert!(is_there("measurements.md") && is_there("measurements.svg"));
+        assert!(is_there("measurements/status-linux.json") && is_there("measurements/status-linux.svg"));
+    }
+
+    #[test]
+    fn a_call_that_exceeds_its_time_is_killed() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a program of every system");
+        let ended = ended(&mut child, Duration::from_millis(300)).expect("it is a child");
+        assert_eq!(ended, None);
+        let mut child = Command::new("true").spawn().expect("a program of every system");
+        assert_eq!(super::ended(&mut child, Duration::from_secs(60)).expect("it is a child"), Some(0));
+    }
 }

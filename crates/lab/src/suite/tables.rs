@@ -6,7 +6,7 @@ pub(super) enum Tree {
     /// `--repo`
     Repo,
     /// `--tree`
-    Tree,
+    Named,
     /// `--tree`, with the tree for slow disks.
     Slow,
     /// The table makes its own trees.
@@ -64,7 +64,7 @@ pub(super) static TABLES: [Table; 13] = [
     },
     Table {
         name: "status",
-        tree: Tree::Tree,
+        tree: Tree::Named,
         peers: Peers::Both,
         full: share(6, "status --on local --on cold --runs 3 --changes 0,10,10000"),
         quick: quick(80, "status --on local --runs 1 --changes 0"),
@@ -92,14 +92,14 @@ pub(super) static TABLES: [Table; 13] = [
     },
     Table {
         name: "add",
-        tree: Tree::Tree,
+        tree: Tree::Named,
         peers: Peers::Both,
         full: share(6, "add --on ext4 --on flush5 --runs 3"),
         quick: quick(60, "add --on ext4 --case 500 --case commit --runs 1"),
     },
     Table {
         name: "clone",
-        tree: Tree::Tree,
+        tree: Tree::Named,
         peers: Peers::Both,
         full: share(8, "clone --over file --over https --few-refs --runs 2"),
         quick: quick(80, "clone --over https --case full --few-refs --runs 1"),
@@ -127,7 +127,7 @@ pub(super) static TABLES: [Table; 13] = [
     },
     Table {
         name: "fleet",
-        tree: Tree::Tree,
+        tree: Tree::Named,
         peers: Peers::Both,
         full: share(7, "fleet --hosts 1 --runs 2"),
         quick: quick(80, "fleet --hosts 1 --peer clone --peer store --runs 1"),
