@@ -75,7 +75,9 @@ enum End {
 /// The time in which the machine is watched, and the part of a share in which runs begin.
 const WATCH: Duration = Duration::from_secs(3);
 const BEGINS: f64 = 2.0 / 3.0;
+/// The generated tree for slow disks: its files, and those in a directory.
 const SLOW_FILES: usize = 5000;
+const FULLNESS: usize = 17;
 
 struct Suite<'a> {
     args: &'a Args,
@@ -105,7 +107,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let slow = match &args.slow_tree {
         Some(tree) => tree.clone(),
         None if tables.iter().all(|(table, _)| table.tree != Tree::Slow) => PathBuf::new(),
-        None => corpus::made(SLOW_FILES, &corpus::directory())?.packed()?,
+        None => {
+            let dir = corpus::absolute(&corpus::directory().join("made"))?;
+            corpus::wide(SLOW_FILES, FULLNESS, &dir)?
+        }
     };
     let all: u64 = tables.iter().map(|(_, share)| share.seconds).sum();
     let scale = args.minutes.map_or(1.0, |minutes| minutes * 60.0 / all as f64);
