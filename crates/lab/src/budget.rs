@@ -1,8 +1,11 @@
 //! The time that a call of the lab may take.
 //!
-//! When the time is over, no further run begins. The runs that were made stay in the record.
+//! It begins with the first run, so preparing trees is not part of it. When it is over, no further
+//! run begins. The runs that were made stay in the record.
 
 use std::{
+    fs,
+    path::PathBuf,
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -10,30 +13,57 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The moment after which no run begins, and the whole time.
-static END: OnceLock<(Instant, Duration)> = OnceLock::new();
+/// The options for the time.
+#[derive(clap::Args)]
+pub(crate) struct BudgetOptions {
+    /// Begin no run after this many seconds of runs; the record holds the runs before.
+    #[arg(long, global = true, value_name = "SECONDS")]
+    within: Option<u64>,
+    /// Create this file when the first run begins.
+    #[arg(long, global = true, hide = true)]
+    begun: Option<PathBuf>,
+}
 
+struct Budget {
+    time: Duration,
+    begun: Option<PathBuf>,
+}
+
+static BUDGET: OnceLock<Budget> = OnceLock::new();
+/// The moment after which no run begins.
+static END: OnceLock<Instant> = OnceLock::new();
 /// True once a run did not begin.
 static LEFT_OUT: AtomicBool = AtomicBool::new(false);
 
 /// The beginning of the note in a record that lacks runs.
 pub(crate) const NOTE: &str = "The time for this table was over before all runs were made";
 
-/// Begins the time of this process.
-pub(crate) fn begin(seconds: u64) {
-    let all = Duration::from_secs(seconds);
-    END.get_or_init(|| (Instant::now() + all, all));
+/// Sets the time of this process.
+pub(crate) fn set(options: &BudgetOptions) {
+    if let Some(seconds) = options.within {
+        let time = Duration::from_secs(seconds);
+        BUDGET.get_or_init(|| Budget { time, begun: options.begun.clone() });
+    }
 }
 
-/// Returns true if the time is over.
+/// Returns true if the time is over. The first call begins it.
 fn is_over() -> bool {
-    END.get().is_some_and(|(end, _)| Instant::now() >= *end)
+    let Some(Budget { time, begun }) = BUDGET.get() else { return false };
+    let end = END.get_or_init(|| {
+        if let Some(path) = begun
+            && let Err(error) = fs::write(path, "")
+        {
+            eprintln!("lab: cannot write {}: {error}", path.display());
+        }
+        Instant::now() + *time
+    });
+    Instant::now() >= *end
 }
 
 /// Returns a sentence for the record if a run did not begin because the time was over.
 pub(crate) fn note() -> Option<String> {
-    let (_, all) = END.get().filter(|_| LEFT_OUT.load(Ordering::Relaxed))?;
-    Some(format!("{NOTE}: it was {} s.", all.as_secs()))
+    let budget = BUDGET.get().filter(|_| LEFT_OUT.load(Ordering::Relaxed))?;
+    Some(format!("{NOTE}: it was {} s.", budget.time.as_secs()))
 }
 
 /// Counts runs from zero. Ends early when the time is over.

@@ -50,9 +50,8 @@ pub(crate) enum Error {
 #[derive(Parser)]
 #[command(about = "Measure sapwood beside its peers")]
 struct Args {
-    /// Begin no run after this many seconds; the record holds the runs before.
-    #[arg(long, global = true, value_name = "SECONDS")]
-    within: Option<u64>,
+    #[command(flatten)]
+    budget: budget::BudgetOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -121,9 +120,7 @@ enum Command {
 fn main() -> ExitCode {
     record::note_load();
     let args = Args::parse();
-    if let Some(seconds) = args.within {
-        budget::begin(seconds);
-    }
+    budget::set(&args.budget);
     let result = match args.command {
         Command::Measure(args) => suite::run(&args),
         Command::Scale(args) => scale::run(&args),

@@ -77,7 +77,8 @@ fn measured(mut cases: Vec<Case>) -> Vec<Case> {
 
 /// Options for the paths of results, scratch files and programs. They are left out of the command
 /// that repeats a run; the record contains the programs' versions.
-const PLACES: [&str; 7] = ["--record", "--note", "--scratch", "--sapwood", "--git", "--gix", "--within"];
+const PLACES: [&str; 8] =
+    ["--record", "--note", "--scratch", "--sapwood", "--git", "--gix", "--within", "--begun"];
 
 /// Returns the command of the `justfile` that repeats a call of the lab with these arguments. Paths
 /// are reduced to their last component.

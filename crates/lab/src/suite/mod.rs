@@ -1,8 +1,8 @@
 //! `lab measure`: every table that README and docs name, for one build on one quiet machine.
 //!
-//! Each table is a call of the lab in a process of its own, with a share of the time. After two
-//! thirds of its share a table begins no further run, and writes its record. At the end of its
-//! share it is killed. The calls have a process and a mount namespace each, so a killed one leaves
+//! Each table is a call of the lab in a process of its own, with a share of the time, which begins
+//! with the first run. After two thirds of its share a table begins no further run, and writes its
+//! record. At the end of its share it is killed. The calls have a process and a mount namespace each, so a killed one leaves
 //! no process and no mount behind.
 //!
 //! The records go to the build directory. They replace those in docs only if each table has one and
@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::tables::{Peers, Share, TABLES, Table, Tree};
+use self::tables::{Share, TABLES, Table, Tree};
 use crate::{
     Error, build, corpus, load,
     programs::{self, ProgramOptions},
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// The older revision of --tree.
     #[arg(long, default_value = "HEAD~50")]
     old: String,
-    /// The repository or bundle for slow disks; by default a generated one of 5,000 files.
+    /// The repository or bundle for slow disks; by default a generated one of 2,000 files.
     #[arg(long)]
     slow_tree: Option<PathBuf>,
     /// Seconds to wait until the machine is quiet.
@@ -75,8 +75,10 @@ enum End {
 /// The time in which the machine is watched, and the part of a share in which runs begin.
 const WATCH: Duration = Duration::from_secs(3);
 const BEGINS: f64 = 2.0 / 3.0;
+/// The longest time in which a table prepares its trees. They stay for the next measurement.
+const PREPARATION: Duration = Duration::from_secs(20 * 60);
 /// The generated tree for slow disks: its files, and those in a directory.
-const SLOW_FILES: usize = 5000;
+const SLOW_FILES: usize = 2000;
 const FULLNESS: usize = 17;
 
 struct Suite<'a> {
@@ -193,8 +195,10 @@ impl Suite<'_> {
         println!("\n{}: at most {seconds:.0} s", table.name);
         let started = self.command(table, share, seconds, &record).spawn();
         let mut child = started.map_err(|error| Error::Setup(format!("{}: {error}", table.name)))?;
-        let code = ended(&mut child, Duration::from_secs_f64(seconds))
+        let begun = self.begun(&record);
+        let code = ended(&mut child, &begun, Duration::from_secs_f64(seconds))
             .map_err(|error| Error::Setup(format!("{}: {error}", table.name)))?;
+        let _ = fs::remove_file(&begun);
         if !record.exists() {
             return Ok(End::Missing(match code {
                 None => format!("it was ended after {seconds:.0} s"),
@@ -204,6 +208,11 @@ impl Suite<'_> {
         // A record that cannot be read is an error of the lab, not of the table.
         let record = Record::read(&record)?;
         Ok(if code.is_none() || record.is_shortened() { End::Shortened } else { End::Complete })
+    }
+
+    /// Returns the path of the file that exists once the first run of a table began.
+    fn begun(&self, record: &Path) -> PathBuf {
+        record.with_extension("begun")
     }
 
     fn command(&self, table: &Table, share: &Share, seconds: f64, record: &Path) -> Command {
@@ -217,42 +226,34 @@ impl Suite<'_> {
         };
         command.args(share.args.split(' '));
         command.arg("--within").arg(format!("{:.0}", (seconds * BEGINS).floor()));
+        command.arg("--begun").arg(self.begun(record));
         command.arg("--record").arg(record).arg("--sapwood").arg(&self.sapwood);
         let quick = if self.args.quick { " --quick" } else { "" };
         command.arg("--note").arg(format!("`just measure{quick}` made this record."));
         let named = match table.tree {
-            Tree::Repo => self.args.tree.as_ref().map(|tree| ("--repo", tree)),
-            Tree::Named => self.args.tree.as_ref().map(|tree| ("--tree", tree)),
-            Tree::Slow => Some(("--tree", &self.slow)),
-            Tree::Own => None,
+            Tree::Slow => Some(self.slow.as_path()),
+            _ => self.args.tree.as_deref(),
         };
-        // A call that generates its tree takes no other one.
-        if let Some((option, tree)) = named.filter(|_| !share.args.contains("--made")) {
-            command.arg(option).arg(tree);
-            if table.tree == Tree::Repo {
-                command.arg("--old").arg(&self.args.old);
-            }
-        }
-        if matches!(table.peers, Peers::Git | Peers::Both) {
-            command.arg("--git").arg(&self.args.programs.pair.git);
-        }
-        if matches!(table.peers, Peers::Gix | Peers::Both) {
-            command.arg("--gix").arg(&self.args.programs.gix);
-        }
+        let git = &self.args.programs.pair.git;
+        command.args(table.options(share, named, &self.args.old, [git, &self.args.programs.gix]));
         command.stdin(Stdio::null());
         command
     }
 }
 
-/// Waits for the end of a process, and kills it after this time. Returns its exit code, or `None`
-/// if it was killed.
-fn ended(child: &mut Child, time: Duration) -> std::io::Result<Option<i32>> {
-    let end = Instant::now() + time;
+/// Waits for the end of a process, and kills it this long after the file `begun` appeared, or after
+/// [`PREPARATION`]. Returns its exit code, or `None` if it was killed.
+fn ended(child: &mut Child, begun: &Path, time: Duration) -> std::io::Result<Option<i32>> {
+    let start = Instant::now();
+    let mut end = None;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.code().unwrap_or(-1)));
         }
-        if Instant::now() >= end {
+        if end.is_none() && begun.exists() {
+            end = Some(Instant::now() + time);
+        }
+        if Instant::now() >= end.unwrap_or(start + PREPARATION) {
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -316,9 +317,14 @@ mod tests {
     #[test]
     fn a_call_that_exceeds_its_time_is_killed() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("a program of every system");
-        let ended = ended(&mut child, Duration::from_millis(300)).expect("it is a child");
-        assert_eq!(ended, None);
-        let mut child = Command::new("true").spawn().expect("a program of every system");
-        assert_eq!(super::ended(&mut child, Duration::from_secs(60)).expect("it is a child"), Some(0));
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let begun = dir.path().join("begun");
+        fs::write(&begun, "").expect("a file");
+        let code = ended(&mut child, &begun, Duration::from_millis(300)).expect("it is a child");
+        assert_eq!(code, None);
+        // Preparation is not part of the time.
+        let mut child = Command::new("sleep").arg("1").spawn().expect("a program of every system");
+        let never = dir.path().join("never");
+        assert_eq!(ended(&mut child, &never, Duration::ZERO).expect("it is a child"), Some(0));
     }
 }

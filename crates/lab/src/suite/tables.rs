@@ -1,5 +1,7 @@
 //! The tables that README and docs name, with their share of the time.
 
+use std::{ffi::OsString, path::Path};
+
 /// The option that names the measured tree in place of linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tree {
@@ -93,7 +95,7 @@ pub(super) static TABLES: [Table; 13] = [
     Table {
         name: "add",
         tree: Tree::Named,
-        peers: Peers::Both,
+        peers: Peers::Git,
         full: share(6, "add --on ext4 --on flush5 --runs 3"),
         quick: quick(60, "add --on ext4 --case 500 --case commit --runs 1"),
     },
@@ -108,8 +110,15 @@ pub(super) static TABLES: [Table; 13] = [
         name: "workspace",
         tree: Tree::Repo,
         peers: Peers::Git,
-        full: share(6, "workspace --backend image --peer git --git-workers 2 --runs 2"),
-        quick: quick(80, "workspace --backend image --peer git --git-workers 2 --runs 1"),
+        full: share(
+            6,
+            "workspace --backend image --peer git --git-workers 2 --step bases --step status --step edit \
+             --step switch --step rebase --step build --step remove --runs 2",
+        ),
+        quick: quick(
+            80,
+            "workspace --backend image --peer git --git-workers 2 --step status --step remove --repeats 2 --runs 1",
+        ),
     },
     Table {
         name: "life",
@@ -128,7 +137,7 @@ pub(super) static TABLES: [Table; 13] = [
     Table {
         name: "fleet",
         tree: Tree::Named,
-        peers: Peers::Both,
+        peers: Peers::Git,
         full: share(7, "fleet --hosts 1 --runs 2"),
         quick: quick(80, "fleet --hosts 1 --peer clone --peer store --runs 1"),
     },
@@ -143,6 +152,30 @@ pub(super) static TABLES: [Table; 13] = [
 ];
 
 impl Table {
+    /// Returns the options for the measured tree, if it is not linux, and for Git and gix.
+    pub(super) fn options(
+        &self,
+        share: &Share,
+        tree: Option<&Path>,
+        old: &str,
+        [git, gix]: [&Path; 2],
+    ) -> Vec<OsString> {
+        let mut options: Vec<OsString> = Vec::new();
+        // A call that generates its tree takes no other one.
+        if let Some(tree) = tree.filter(|_| self.tree != Tree::Own && !share.args.contains("--made")) {
+            let is_repo = self.tree == Tree::Repo;
+            options.extend([if is_repo { "--repo" } else { "--tree" }.into(), tree.into()]);
+            options.extend(is_repo.then(|| ["--old".into(), old.into()]).into_iter().flatten());
+        }
+        if matches!(self.peers, Peers::Git | Peers::Both) {
+            options.extend(["--git".into(), git.into()]);
+        }
+        if matches!(self.peers, Peers::Gix | Peers::Both) {
+            options.extend(["--gix".into(), gix.into()]);
+        }
+        options
+    }
+
     /// Returns the share of a whole or a quick measurement.
     pub(super) fn share(&self, is_quick: bool) -> Option<&Share> {
         if is_quick { self.quick.as_ref() } else { Some(&self.full) }
@@ -165,10 +198,17 @@ mod tests {
 
     #[test]
     fn each_call_is_one_of_the_lab() {
-        for share in TABLES.iter().flat_map(|table| [Some(&table.full), table.quick.as_ref()]).flatten() {
-            let words = ["lab"].into_iter().chain(share.args.split(' '));
-            let parsed = crate::Args::try_parse_from(words);
-            assert!(parsed.is_ok(), "{}: {}", share.args, parsed.err().expect("an error"));
+        for table in &TABLES {
+            for share in [Some(&table.full), table.quick.as_ref()].into_iter().flatten() {
+                let mut words: Vec<OsString> =
+                    ["lab"].into_iter().chain(share.args.split(' ')).map(Into::into).collect();
+                let programs = [Path::new("git"), Path::new("gix")];
+                words.extend(table.options(share, Some(Path::new("tree")), "HEAD~1", programs));
+                words.extend(["--within", "1", "--begun", "b", "--record", "r"].map(Into::into));
+                words.extend(["--sapwood", "s", "--note", "n"].map(Into::into));
+                let parsed = crate::Args::try_parse_from(words);
+                assert!(parsed.is_ok(), "{}: {}", share.args, parsed.err().expect("an error"));
+            }
         }
     }
 }
