@@ -2,8 +2,8 @@
 //!
 //! Each table is a call of the lab in a process of its own, with a share of the time, which begins
 //! with the first run. After two thirds of its share a table begins no further run, and writes its
-//! record. At the end of its share it is killed. The calls have a process and a mount namespace each, so a killed one leaves
-//! no process and no mount behind.
+//! record. At the end of its share it is killed. The calls have a process and a mount namespace
+//! each, so a killed one leaves no process and no mount behind.
 //!
 //! The records go to the build directory. They replace those in docs only if each table has one and
 //! the page can be drawn.
