@@ -166,7 +166,12 @@ pub fn plan(environment: Environment, request: Request) -> Result<Plan, PlanErro
     let open = crate::repository::outside(request.dir.clone(), environment);
     let way = match directory.look(&request.url, &open, request.trusts_owner)? {
         Found::Nothing => Way::New,
-        Found::Clone => Way::Reuse,
+        Found::Clone => {
+            if directory.clean.removes() {
+                directory.may_be_cleaned()?;
+            }
+            Way::Reuse
+        }
         Found::Other(what) => {
             directory.may_be_emptied(&what)?;
             Way::Remake

@@ -1,8 +1,8 @@
 //! The directory of a checkout: its content before the job, and its removal.
 //!
 //! Only content below the directory is removed, and only if the caller asked for a clean worktree.
-//! Nothing is removed from a linked worktree or a submodule, from the root, from the home
-//! directory, and where something is mounted below. A repository with linked worktrees stays,
+//! Nothing is removed from a linked worktree or a submodule, from the root, from a directory that
+//! is or contains the home directory, and where something is mounted below. A repository with linked worktrees stays,
 //! unless the user asked for its removal in so many words.
 
 use std::{
@@ -89,19 +89,33 @@ impl Directory {
         if !self.clean.removes() {
             return refuse("; --clean removes what is in it".into());
         }
-        if self.path.parent().is_none() || self.home.as_ref() == Some(&self.path) {
-            return refuse("; it is the root or the home directory, whose content is never removed".into());
-        }
-        let mounts = sys::mounts().map_err(cannot("read", Path::new("/proc/self/mountinfo")))?;
-        let below = |mount: &&sys::Mount| mount.point.starts_with(&self.path) && mount.point != self.path;
-        if let Some(mount) = mounts.iter().find(below) {
-            return refuse(format!("; '{}' is mounted below it", mount.point.display()));
-        }
+        self.may_be_cleaned()?;
         let linked = by_path::list(&self.path.join(".git/worktrees")).unwrap_or_default();
         if self.clean != Clean::Asked && !linked.is_empty() {
             return refuse("; linked worktrees need its repository. --clean removes it all the same".into());
         }
         Ok(())
+    }
+
+    /// Refuses to remove untracked files where they are the home of a user or another file system.
+    pub(super) fn may_be_cleaned(&self) -> Result<(), Error> {
+        let shown = self.path.display();
+        let home = self.home.as_deref().map(by_path::realpath_forgiving);
+        if self.path.parent().is_none() || home.is_some_and(|home| home.starts_with(&self.path)) {
+            return Err(Error::failed(format!(
+                "'{shown}' cannot be used: it is the root, or contains the home directory, whose content is \
+                 never removed"
+            )));
+        }
+        let mounts = sys::mounts().map_err(cannot("read", Path::new("/proc/self/mountinfo")))?;
+        let below = |mount: &&sys::Mount| mount.point.starts_with(&self.path) && mount.point != self.path;
+        match mounts.iter().find(below) {
+            None => Ok(()),
+            Some(mount) => Err(Error::failed(format!(
+                "'{shown}' cannot be used: '{}' is mounted below it, and its content is never removed",
+                mount.point.display()
+            ))),
+        }
     }
 
     /// Removes the content of the directory, and keeps the directory: it may be the current one of

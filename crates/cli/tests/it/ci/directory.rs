@@ -156,6 +156,11 @@ fn other_content_is_removed_only_on_a_runner() {
         let refused = checkout(&[], &["--clean"]);
         assert!(refused.stderr.to_string().contains("is mounted below it"), "{}", refused.stderr);
         assert!(app.exists("mnt/precious") && app.exists("README"));
+        // The same in a clone that would be cleaned.
+        let cleaned = [&["checkout", "-q", "--path=app"], &token[..], &[&server.url("app")]].concat();
+        let refused = server.ci(&server.dir("here"), &[("CI", "true")], &cleaned);
+        assert!(refused.stderr.to_string().contains("is mounted below it"), "{}", refused.stderr);
+        assert!(app.exists("mnt/precious"));
     }
     // The home directory.
     let home = server.sandbox.repo("home");
@@ -164,6 +169,29 @@ fn other_content_is_removed_only_on_a_runner() {
         server.ci(&home, &[("CI", "true")], &[&["checkout", "--clean"], &token[..], &[&url]].concat());
     assert!(refused.stderr.to_string().contains("home directory"), "{}", refused.stderr);
     assert_eq!(home.read("file"), "mine\n");
+}
+
+/// A clone in the home directory is not cleaned, by whatever path; nor is one around it.
+#[test]
+fn the_home_directory_is_never_cleaned() {
+    let server = Server::new();
+    let url = server.url("app");
+    let token = ["checkout", "-q", "--token-env=TOKEN", "--token-user", Nginx::USER];
+    let at = server.dir("mine");
+    server.check_out(&at, &[&url]);
+    at.write("untracked", "mine\n");
+    at.write("inner/file", "mine\n");
+    std::os::unix::fs::symlink(&at.path, server.sandbox.path().join("link")).expect("a new link");
+    for home in ["mine", "link", "mine/inner"] {
+        let home = server.sandbox.path().join(home).display().to_string();
+        let variables = [("CI", "true"), ("HOME", &*home)];
+        for option in [&[][..], &["--clean"]] {
+            let refused = server.ci(&at, &variables, &[&token[..], option, &[&url]].concat());
+            assert_eq!(refused.code, 128, "{home}");
+            assert!(refused.stderr.to_string().contains("home directory"), "{home}: {}", refused.stderr);
+            assert!(at.exists("untracked") && at.exists("inner/file"), "{home}");
+        }
+    }
 }
 
 /// Outside of a runner the work of a user stays, and a dry run changes nothing.
