@@ -94,14 +94,22 @@ impl<'a, P: Program> Job<'a, P> {
             && self.succeeds(&["reset", "-q", "--hard", "HEAD"])?)
     }
 
-    /// Removes local branches, and refs that are in the way of those that the fetch writes.
+    /// Removes local branches, and refs that are in the way of those that the fetch writes. The
+    /// branch of a linked worktree stays: it may be the only name of commits that somebody made.
     fn remove_refs(&self) -> Result<bool, P::Error> {
-        let list = ["for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes/origin"];
-        let Some(refs) = self.answer(&list)? else { return Ok(false) };
-        let is_unwanted = |name: &&[u8]| {
-            name.starts_with(b"refs/heads/") || self.plan.target.conflicts_with(name.as_bstr())
+        let format = "--format=%(refname) %(worktreepath)";
+        let Some(refs) = self.answer(&["for-each-ref", format, "refs/heads", "refs/remotes/origin"])? else {
+            return Ok(false);
         };
-        let lines = refs.lines().filter(is_unwanted).map(|name| text!("delete ", name, "\n"));
+        let is_unwanted = |line: &[u8]| {
+            let (name, worktree) = line.split_once_str(" ").unwrap_or((line, &b""[..]));
+            let is_unwanted = match name.starts_with(b"refs/heads/") {
+                true => worktree.trim().is_empty(),
+                false => self.plan.target.conflicts_with(name.as_bstr()),
+            };
+            is_unwanted.then(|| text!("delete ", name, "\n"))
+        };
+        let lines = refs.lines().filter_map(is_unwanted);
         let input: BString = bstr::concat(lines).into();
         if input.is_empty() {
             return Ok(true);

@@ -194,6 +194,23 @@ fn the_home_directory_is_never_cleaned() {
     }
 }
 
+/// The branch of a linked worktree stays when the clone is cleaned; other branches go.
+#[test]
+fn the_branch_of_a_linked_worktree_stays() {
+    let server = Server::new();
+    let url = server.url("app");
+    let at = server.dir("job");
+    server.check_out(&at, &[&url]);
+    at.git(&["branch", "unused"]);
+    at.git(&["worktree", "add", "-q", "-b", "mine", "../linked"]);
+    let linked = server.sandbox.repo("linked");
+    linked.git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
+    let mine = linked.git(&["rev-parse", "HEAD"]).stdout;
+    server.check_out(&at, &[&url]);
+    assert_eq!(linked.git(&["rev-parse", "mine"]).stdout, mine);
+    assert_eq!(at.try_git(&["rev-parse", "-q", "--verify", "refs/heads/unused"]).code, 1);
+}
+
 /// Outside of a runner the work of a user stays, and a dry run changes nothing.
 #[test]
 fn the_work_of_a_user_stays() {
