@@ -121,6 +121,14 @@ impl Target {
     }
 }
 
+/// Lets a refspec change no ref by force, except those that follow a remote.
+pub(super) fn spare_local(refspec: &mut BString) {
+    let follows = refspec.find(":refs/remotes/").is_some();
+    if !follows && let Some(rest) = refspec.strip_prefix(b"+") {
+        *refspec = rest.into();
+    }
+}
+
 /// Returns true for a whole object id in hexadecimal.
 fn is_object_id(text: &BStr) -> bool {
     matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit)
@@ -129,7 +137,9 @@ fn is_object_id(text: &BStr) -> bool {
 /// Returns the branch in the answer of `ls-remote --symref <url> HEAD`.
 pub(super) fn default_branch(answer: &BStr) -> Option<BString> {
     let line = answer.lines().find_map(|line| line.strip_prefix(b"ref: "))?;
-    Some(line.split(|&byte| byte == b'\t').next()?.into())
+    let name = line.split(|&byte| byte == b'\t').next()?;
+    // The fetch writes any other ref, for example the stash, at the same name here.
+    name.starts_with(b"refs/heads/").then(|| name.into())
 }
 
 #[cfg(test)]
@@ -197,9 +207,24 @@ mod tests {
     }
 
     #[test]
+    fn only_refs_of_remotes_are_forced() {
+        for (given, expected) in [
+            (ALL_TAGS, "refs/tags/*:refs/tags/*"),
+            ("+refs/notes/a:refs/notes/a", "refs/notes/a:refs/notes/a"),
+            (ALL_BRANCHES, ALL_BRANCHES),
+            (ID, ID),
+        ] {
+            let mut refspec = BString::from(given);
+            spare_local(&mut refspec);
+            assert_eq!(refspec, expected);
+        }
+    }
+
+    #[test]
     fn the_answer_of_a_server_names_the_default_branch() {
         let answer = format!("ref: refs/heads/trunk\tHEAD\n{ID}\tHEAD\n");
         assert_eq!(default_branch(answer.as_str().into()), Some("refs/heads/trunk".into()));
         assert_eq!(default_branch(format!("{ID}\tHEAD\n").as_str().into()), None);
+        assert_eq!(default_branch("ref: refs/stash\tHEAD\n".into()), None);
     }
 }

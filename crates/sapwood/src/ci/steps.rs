@@ -35,7 +35,7 @@ impl<'a, P: Program> Job<'a, P> {
         if self.plan.target.name.is_none() && self.plan.target.commit.is_none() {
             self.plan.target.name = Some(self.default_branch()?);
         }
-        self.fetch()?;
+        self.fetch(reused)?;
         let head = self.plan.target.head(|name| self.is_there(name)).ok_or_else(|| {
             let name = self.plan.target.name.clone().unwrap_or_default();
             Error::failed(text!("'", name, "' is neither a branch nor a tag of the repository"))
@@ -124,9 +124,12 @@ impl<'a, P: Program> Job<'a, P> {
             self.git(&["-c", "init.defaultBranch=main", "init", "-q"])?;
             self.git(&["config", "remote.origin.fetch", refs::ALL_BRANCHES])?;
         }
-        self.git_of(vec!["config".into(), "remote.origin.url".into(), request.url.clone()])?;
-        // Maintenance would run during the job.
-        self.git(&["config", keys::gc::AUTO.name(), "0"])?;
+        // The settings of a user stay: the URL may have a user name, and maintenance may be wanted.
+        if !reused || request.clean.removes() {
+            self.git_of(vec!["config".into(), "remote.origin.url".into(), request.url.clone()])?;
+            // Maintenance would run during the job.
+            self.git(&["config", keys::gc::AUTO.name(), "0"])?;
+        }
         if let Some(dir) = &request.base.dir {
             self.git_of(vec!["config".into(), keys::sapwood::BASE_DIR.name().into(), dir.clone()])?;
         }
@@ -149,18 +152,19 @@ impl<'a, P: Program> Job<'a, P> {
         })?)
     }
 
-    fn fetch(&self) -> Result<(), P::Error> {
+    fn fetch(&self, reused: bool) -> Result<(), P::Error> {
         let history = &self.plan.request.history;
         if history.depth > 0 {
             let mut refspecs = self.plan.target.refspecs();
             if history.tags {
                 refspecs.push(refs::ALL_TAGS.into());
             }
-            return self.fetch_refspecs(vec![format!("--depth={}", history.depth).into()], refspecs);
+            // In a clone with all commits of a user's branches, a depth would cut them off.
+            let is_whole = reused && !self.plan.request.clean.removes() && !self.is_shallow()?;
+            let depth = (!is_whole).then(|| BString::from(format!("--depth={}", history.depth)));
+            return self.fetch_refspecs(depth.into_iter().collect(), refspecs);
         }
-        let is_shallow = self.answer(&["rev-parse", "--is-shallow-repository"])?;
-        let unshallow =
-            is_shallow.is_some_and(|answer| answer == "true").then(|| BString::from("--unshallow"));
+        let unshallow = self.is_shallow()?.then(|| BString::from("--unshallow"));
         self.fetch_refspecs(unshallow.into_iter().collect(), self.plan.target.refspecs_for_all())?;
         let Some((name, commit)) = self.plan.target.to_verify() else { return Ok(()) };
         let peeled = text!(name, "^{commit}");
@@ -172,9 +176,20 @@ impl<'a, P: Program> Job<'a, P> {
         }
     }
 
-    fn fetch_refspecs(&self, depth: Vec<BString>, refspecs: Vec<BString>) -> Result<(), P::Error> {
+    fn is_shallow(&self) -> Result<bool, P::Error> {
+        let answer = self.answer(&["rev-parse", "--is-shallow-repository"])?;
+        Ok(answer.is_some_and(|answer| answer == "true"))
+    }
+
+    fn fetch_refspecs(&self, depth: Vec<BString>, mut refspecs: Vec<BString>) -> Result<(), P::Error> {
         let request = &self.plan.request;
-        let mut args = words(&["fetch", "--no-tags", "--no-recurse-submodules", "--force"]);
+        let mut args = words(&["fetch", "--no-tags", "--no-recurse-submodules"]);
+        if request.clean.removes() {
+            args.push("--force".into());
+        } else {
+            // A tag of the user does not move.
+            refspecs.iter_mut().for_each(refs::spare_local);
+        }
         // Pruning by one refspec would remove the refs of earlier jobs, and their use as a cache.
         if request.history.depth == 0 && request.clean.removes() {
             args.push("--prune".into());
@@ -257,7 +272,11 @@ impl<'a, P: Program> Job<'a, P> {
             Submodules::Direct => Vec::new(),
             Submodules::Recursive => words(&["--recursive"]),
         };
-        self.git_of([words(&["submodule", "sync", "-q"]), recursive.clone()].concat())?;
+        // The settings of a user stay.
+        let keeps_settings = reused && !request.clean.removes();
+        if !keeps_settings {
+            self.git_of([words(&["submodule", "sync", "-q"]), recursive.clone()].concat())?;
+        }
         let mut args = words(&["submodule", "update", "--init"]);
         if request.clean.removes() {
             args.push("--force".into());
@@ -273,7 +292,8 @@ impl<'a, P: Program> Job<'a, P> {
             }
             self.git_of(update)?;
         }
-        for git_dir in cleanup::git_dirs(&request.dir)?.iter().skip(1) {
+        let git_dirs = if keeps_settings { Vec::new() } else { cleanup::git_dirs(&request.dir)? };
+        for git_dir in git_dirs.iter().skip(1) {
             let file = BString::from(git_dir.join("config").as_os_str().as_encoded_bytes());
             self.git_of(vec![
                 "config".into(),

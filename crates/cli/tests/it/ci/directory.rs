@@ -247,6 +247,37 @@ fn the_work_of_a_user_stays() {
     assert!(refused.code == 128 && at.exists(".git/index.lock"), "{}", refused.stderr);
 }
 
+/// Outside of a runner the history, the tags and the settings of a user's clone stay.
+#[test]
+fn the_repository_of_a_user_stays() {
+    let server = Server::new();
+    let url = server.url("app");
+    let at = server.dir("mine");
+    let token = ["checkout", "-q", "--token-env=TOKEN", "--token-user", Nginx::USER];
+    let check_out = |args: &[&str]| server.ci(&at, &[], &[&token[..], args, &[&url]].concat());
+    let first = check_out(&["--depth=0"]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    let origin = url.replacen("://", "://me@", 1);
+    for (key, value) in [("gc.auto", "7"), ("remote.origin.url", &*origin)] {
+        at.git(&["config", key, value]);
+    }
+    let commits = || at.git(&["rev-list", "--count", "origin/main"]).stdout;
+    let before = commits();
+    let again = check_out(&["--ref=main"]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert_eq!(commits(), before);
+    assert!(!at.exists(".git/shallow"));
+    assert_eq!(at.git(&["config", "gc.auto"]).stdout, "7\n");
+    assert_eq!(at.git(&["config", "remote.origin.url"]).stdout.to_string().trim(), origin);
+    // A tag of the user is not replaced.
+    at.git(&["tag", "-f", "v1", "origin/main"]);
+    let mine = at.git(&["rev-parse", "v1"]).stdout;
+    for args in [&["--tags"][..], &["--depth=0"], &["--ref=refs/tags/v1"]] {
+        assert_eq!(check_out(args).code, 128, "{args:?}");
+        assert_eq!(at.git(&["rev-parse", "v1"]).stdout, mine, "{args:?}");
+    }
+}
+
 /// `cleanup` in a directory without a repository, and with wrong arguments.
 #[test]
 fn a_cleanup_without_credentials_does_nothing() {
