@@ -18,7 +18,7 @@ use sys::{UserPath, by_path};
 use super::{
     Access, Persist, Program, Token, credentials,
     directory::{Directory, Found, cannot},
-    refs::Target,
+    refs::{self, Target},
     steps::Job,
 };
 use crate::{Error, PlanError, repository::Environment, text};
@@ -178,6 +178,10 @@ pub fn plan(environment: Environment, request: Request) -> Result<Plan, PlanErro
         }
     };
     let target = Target::new(request.reference.as_ref(), request.commit.as_ref());
+    // Other text could be an option of the commands that get it.
+    if let Some(commit) = target.commit.as_ref().filter(|commit| !refs::is_object_id(commit.as_bstr())) {
+        return Err(Error::failed(text!("'", commit, "' is not a whole object id")).into());
+    }
     Ok(Plan { request, directory, target, way })
 }
 

@@ -130,7 +130,7 @@ pub(super) fn spare_local(refspec: &mut BString) {
 }
 
 /// Returns true for a whole object id in hexadecimal.
-fn is_object_id(text: &BStr) -> bool {
+pub(super) fn is_object_id(text: &BStr) -> bool {
     matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit)
 }
 

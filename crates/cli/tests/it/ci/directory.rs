@@ -278,6 +278,21 @@ fn the_repository_of_a_user_stays() {
     }
 }
 
+/// A commit that looks like an option reaches no command.
+#[test]
+fn a_commit_is_an_object_id() {
+    let server = Server::new();
+    let at = server.dir("new");
+    let ran = server.sandbox.path().join("ran");
+    let source = server.sandbox.path().join("server/app.git");
+    let commit = format!("--commit=--upload-pack=touch {} && git-upload-pack", ran.display());
+    let refused =
+        server.ci(&at, &[], &["checkout", "-q", &commit, &format!("file://{}", source.display())]);
+    assert_eq!(refused.code, 128);
+    assert!(refused.stderr.to_string().contains("is not a whole object id"), "{}", refused.stderr);
+    assert!(!ran.exists());
+}
+
 /// `cleanup` in a directory without a repository, and with wrong arguments.
 #[test]
 fn a_cleanup_without_credentials_does_nothing() {

@@ -132,7 +132,8 @@ fn kept_credentials_serve_the_job_until_the_cleanup() {
     let again = server.ci(&at, &job, &["cleanup"]);
     assert_eq!(again.stdout, "removed credentials: 0 files, 0 settings\n");
     // Without a place for secrets they are in the Git directory. A checkout that fails keeps none.
-    let failed = server.ci(&at, &[("CI", "true")], &[&args[..8], &["--commit=1234", &url]].concat());
+    let absent = format!("--commit={}", "1234".repeat(10));
+    let failed = server.ci(&at, &[("CI", "true")], &[&args[..8], &[&*absent, &url]].concat());
     assert_ne!(failed.code, 0);
     assert_eq!(files_with_token(&server.sandbox.path()), Vec::<String>::new());
     assert_eq!(server.ci(&at, &[("CI", "true")], &args).code, 0);
