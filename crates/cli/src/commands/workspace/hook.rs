@@ -10,6 +10,7 @@ use std::{
 
 use bstr::BString;
 use serde_json::Value;
+use sys::by_path;
 
 use super::request::{HOOK, Request};
 use crate::{
@@ -52,7 +53,12 @@ fn create(run: &Invocation, document: &Value) -> Result<u8, Failure> {
 fn remove(run: &Invocation, document: &Value) -> Result<u8, Failure> {
     let path = PathBuf::from(field(document, "worktree_path")?);
     let repo = run.look_for_repository_at(&path)?;
-    let Some(repo) = repo.filter(|repo| repo.git_dir() != repo.common_dir()) else {
+    // A directory in a workspace is found too, and is not the workspace.
+    let is_top = |repo: &repo::Repository| {
+        let real = by_path::canonical(&path).ok();
+        real.is_some() && real == repo.work_tree().and_then(|top| by_path::canonical(top).ok())
+    };
+    let Some(repo) = repo.filter(|repo| repo.git_dir() != repo.common_dir() && is_top(repo)) else {
         return Err(Failure::error(format!("'{}' is no workspace", path.display())));
     };
     let (common, name) = (repo.real_common_dir(), repo.git_dir().file_name().map(ToOwned::to_owned));

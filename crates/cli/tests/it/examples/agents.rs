@@ -253,6 +253,11 @@ fn an_agent_creates_and_removes_its_workspace() {
     assert!(refused.code != 0 && refused.stdout.is_empty(), "{}", refused.stderr);
     assert_eq!(workspace.read("dir/a"), "2\n");
     workspace.git(&["checkout", "-q", "--", "dir/a"]);
+    // A directory in the workspace is not the workspace.
+    let inner = json!({ "worktree_path": dir.join("dir") }).to_string();
+    let refused = call(&home, &command("WorktreeRemove"), &inner);
+    assert!(refused.code != 0 && refused.stderr.to_string().contains("is no workspace"), "{}", refused.stderr);
+    assert!(dir.exists());
     let removed = call(&home, &command("WorktreeRemove"), &remove);
     assert_eq!((removed.code, removed.stdout), (0, "".into()), "{}", removed.stderr);
     assert!(!dir.exists());
