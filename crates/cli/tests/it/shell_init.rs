@@ -129,6 +129,30 @@ fn the_prompt_names_the_workspace_without_a_program() {
     assert!(!Path::new(&spaces).join("100%-$(touch${IFS}pwned)/pwned").exists());
 }
 
+/// A file of another user may name anything, and a directory may have a newline in its name.
+#[test]
+fn the_prompt_takes_names_of_others() {
+    let sandbox = Sandbox::new();
+    let repo = repository(&sandbox);
+    let name = "a\u{1b}]0;b";
+    let common = sandbox.path().join("theirs/.git");
+    fs::create_dir_all(common.join("sapwood/workspaces").join(name)).expect("a new directory");
+    fs::write(common.join("sapwood/workspaces").join(name).join("record"), "").expect("a new file");
+    let at = sandbox.path().join("at");
+    fs::create_dir(&at).expect("a new directory");
+    let plain = sandbox.path().join("plain\nline");
+    fs::create_dir(&plain).expect("a new directory");
+    fs::write(at.join(".git"), format!("gitdir: {}/worktrees/{name}\n", common.display())).expect("written");
+    for shell in SHELLS.iter().filter_map(|name| Shell::new(name, &repo)) {
+        let prompt = shell.prompt();
+        let (code, out, err) = shell.run(&format!("cd '{}'; {prompt}", at.display()));
+        assert_eq!((code, out.trim(), err.as_str()), (0, "[a?]0;b]", ""), "{}", shell.name);
+        // It ends.
+        let (code, out, _) = shell.run(&format!("cd '{}'; {prompt}", plain.display()));
+        assert_eq!((code, out.trim()), (0, "[]"), "{}", shell.name);
+    }
+}
+
 /// The exit code of the last command reaches the user's own prompt commands, and the script may be
 /// read twice.
 #[test]

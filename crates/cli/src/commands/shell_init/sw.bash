@@ -6,7 +6,7 @@ _sapwood_place() {
     local dir=$PWD line=
     common= name=
     while [[ ! -e $dir/.git ]]; do
-        [[ $dir ]] || return 1
+        [[ $dir == /* ]] || return 1
         dir=${dir%/*}
     done
     common=$dir/.git
@@ -56,11 +56,12 @@ _sw() {
 }
 complete -F _sw sw
 
-# Keeps the exit code for the prompt.
+# Keeps the exit code for the prompt. A name has no control characters for the terminal: the file
+# that names it may be another user's.
 _sapwood_prompt() {
     local code=$? common name
     _sapwood_place
-    sapwood_workspace=$name
+    sapwood_workspace=${name//[[:cntrl:]]/?}
     return "$code"
 }
 if [[ "${PROMPT_COMMAND[*]}" != *_sapwood_prompt* ]]; then

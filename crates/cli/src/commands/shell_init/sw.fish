@@ -8,7 +8,8 @@ function __sapwood_place
     set -g __sapwood_name
     set -l dir (string replace -r '^/$' '' -- $PWD)
     while not test -e "$dir/.git"
-        test -n "$dir"; or return 1
+        # A path with a newline is a list, which this loop does not shorten.
+        string match -q '/*' -- "$dir"; or return 1
         set dir (string replace -r '/[^/]*$' '' -- $dir)
     end
     set __sapwood_common $dir/.git
@@ -65,6 +66,9 @@ function __sapwood_prompt --on-event fish_prompt
     set -l code $status
     __sapwood_place
     set -e sapwood_workspace
-    test -n "$__sapwood_name"; and set -g sapwood_workspace $__sapwood_name
+    # Control characters do not reach the terminal: the file that names the workspace may be another
+    # user's.
+    set -l shown (string replace -ra '[[:cntrl:]]' '?' -- "$__sapwood_name")
+    test -n "$shown"; and set -g sapwood_workspace $shown
     return $code
 end

@@ -8,7 +8,7 @@ _sapwood_place() {
   [[ $dir == / ]] && dir=
   common= name=
   while [[ ! -e $dir/.git ]]; do
-    [[ -n $dir ]] || return 1
+    [[ $dir == /* ]] || return 1
     dir=${dir%/*}
   done
   common=$dir/.git
@@ -55,10 +55,12 @@ _sw() {
 }
 (( $+functions[compdef] )) && compdef _sw sw
 
-# A '%' in a name is no escape of the prompt.
+# A '%' in a name is no escape of the prompt, and control characters do not reach the terminal: the
+# file that names the workspace may be another user's.
 _sapwood_prompt() {
   local common name
   _sapwood_place
+  name=${name//[[:cntrl:]]/?}
   typeset -g sapwood_workspace=${name//\%/%%}
 }
 autoload -Uz add-zsh-hook && add-zsh-hook precmd _sapwood_prompt
