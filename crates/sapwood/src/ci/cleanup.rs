@@ -22,13 +22,8 @@ pub struct Request {
 /// The credentials that will be removed.
 #[derive(Debug)]
 pub struct Plan {
-    configs: Vec<(PathBuf, Included)>,
-}
-
-#[derive(Debug)]
-struct Included {
-    ours: Vec<BString>,
-    others: Vec<BString>,
+    /// The configuration files, and the files of credentials that each includes.
+    configs: Vec<(PathBuf, Vec<BString>)>,
 }
 
 /// The result.
@@ -45,9 +40,9 @@ pub fn plan(request: Request) -> Result<Plan, PlanError> {
     let mut configs = Vec::new();
     for git_dir in git_dirs(&request.dir)? {
         let path = git_dir.join("config");
-        let (ours, others) = credentials::included(&path)?;
-        if !ours.is_empty() {
-            configs.push((path, Included { ours, others }));
+        let included = credentials::included(&path)?;
+        if !included.is_empty() {
+            configs.push((path, included));
         }
     }
     Ok(Plan { configs })
@@ -57,11 +52,11 @@ impl Plan {
     /// Removes them.
     pub fn run(self) -> Result<Report, RunError> {
         let mut report = Report::default();
-        for file in self.configs.iter().flat_map(|(_, included)| &included.ours) {
+        for file in self.configs.iter().flat_map(|(_, included)| included) {
             report.files += usize::from(credentials::remove(file.as_bstr())?);
         }
-        for (path, included) in self.configs {
-            credentials::exclude(&path, included.others)?;
+        for (path, _) in self.configs {
+            credentials::exclude(&path)?;
             report.configs += 1;
         }
         Ok(report)

@@ -13,7 +13,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bstr::{BStr, BString, ByteSlice as _};
-use format::config::Edit;
+use format::config::{Change, Edit};
 use repo::keys;
 use store::{Fsync, LockOptions};
 use sys::by_path;
@@ -141,20 +141,32 @@ pub(super) fn include(config: &Path, files: &[BString]) -> Result<(), Error> {
     Ok(store::config::edit(config, &edits, &LockOptions::default(), &Fsync::default())?)
 }
 
-/// Returns the files that [`include`] has added to `config`, and the other ones there.
-pub(super) fn included(config: &Path) -> Result<(Vec<BString>, Vec<BString>), Error> {
+/// Returns the files that [`include`] has added to `config`.
+pub(super) fn included(config: &Path) -> Result<Vec<BString>, Error> {
     let key = keys::include::PATH.name();
     let pairs = repo::config_file(config)?;
     let values = pairs.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case(key.as_bytes()));
-    Ok(values.filter_map(|(_, value)| value).partition(|value| is_ours(value.as_bstr())))
+    Ok(values.filter_map(|(_, value)| value).filter(|value| is_ours(value.as_bstr())).collect())
 }
 
-/// Removes from `config` what [`include`] has added, and keeps `others`.
-pub(super) fn exclude(config: &Path, others: Vec<BString>) -> Result<(), Error> {
-    let key = || BString::from(keys::include::PATH.name());
-    let keep = others.into_iter().map(|value| Edit::Add { key: key(), value });
-    let edits: Vec<Edit> = std::iter::once(Edit::Unset { key: key() }).chain(keep).collect();
-    Ok(store::config::edit(config, &edits, &LockOptions::default(), &Fsync::default())?)
+/// Removes from `config` what [`include`] has added. Other lines keep their places: a setting
+/// after an included file overrides it.
+pub(super) fn exclude(config: &Path) -> Result<(), Error> {
+    let key = keys::include::PATH.name();
+    let change = Change { key: key.into(), value: None, comment: None, all: true };
+    let select = |value: Option<&BStr>| value.is_some_and(is_ours);
+    let rewrite = |before: Option<Vec<u8>>| {
+        let before = before.unwrap_or_default();
+        match format::config::change(&before, &change, &select) {
+            // Another clean-up was faster.
+            Err(format::config::Error::Nothing) => Ok(before),
+            Err(format::config::Error::Syntax { line }) => {
+                Err(store::config::Error::Syntax { path: config.to_owned(), line })
+            }
+            changed => changed.map_err(store::config::Error::Key),
+        }
+    };
+    Ok(store::config::rewrite(config, &LockOptions::default(), &Fsync::default(), rewrite)?)
 }
 
 /// Removes a file of credentials, if it is one. Returns true if it was there.

@@ -153,6 +153,11 @@ fn a_cleanup_removes_no_other_file() {
     let run = at.run(Path::new(SAPWOOD), &["ci", "cleanup"]);
     assert_eq!((run.code, run.stdout), (0, "removed credentials: 0 files, 1 settings\n".into()));
     assert_eq!(at.read("precious/sapwood-ci-1-0.config"), "not a credential\n");
+    // Other lines stay as they are.
+    let before = format!("{}[include]\n\tpath = mine # why\n[a]\n\tb = c\n", at.read(".git/config"));
+    at.write(".git/config", format!("{before}[include]\n\tpath = {path}\n"));
+    assert_eq!(at.run(Path::new(SAPWOOD), &["ci", "cleanup"]).code, 0);
+    assert_eq!(at.read(".git/config"), before);
 }
 
 #[test]
