@@ -103,34 +103,52 @@ impl Access {
         header.into_iter().chain(ssh).collect()
     }
 
-    /// Writes the credentials into a new file that only the user may read. Returns its path, or
-    /// `None` if there are no credentials.
-    pub(super) fn write(&self, url: &BStr, dir: &Path) -> Result<Option<PathBuf>, Error> {
+    /// Makes a new file for the credentials that only the user may read. Returns `None` if there are
+    /// no credentials.
+    pub(super) fn reserve(&self, url: &BStr, dir: &Path) -> Result<Option<Reserved>, Error> {
         let pairs = self.pairs(url);
         if pairs.is_empty() {
             return Ok(None);
         }
         let edits: Vec<Edit> = pairs.into_iter().map(|(key, value)| Edit::Set { key, value }).collect();
-        let content = format::config::edit(MARK.as_bytes(), &edits);
-        let content =
-            content.map_err(|error| Error::failed(format!("cannot write the credentials: {error}")))?;
+        let secrets = format::config::edit(b"", &edits);
+        let secrets =
+            secrets.map_err(|error| Error::failed(format!("cannot write the credentials: {error}")))?;
         for number in 0..ATTEMPTS {
             let path = dir.join(format!("{PREFIX}{}-{number}{SUFFIX}", std::process::id()));
-            let mut file = match by_path::create_new(&path, 0o600) {
-                Ok(file) => file,
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            match by_path::create_new(&path, 0o600) {
+                Ok(file) => return Ok(Some(Reserved { path, file, secrets })),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(cannot("create", &path)(error)),
-            };
-            return match file.write_all(&content) {
-                Ok(()) => Ok(Some(path)),
-                Err(error) => {
-                    // A file of this process that nobody has read.
-                    let _ = by_path::remove_file(&path);
-                    Err(cannot("write", &path)(error))
-                }
-            };
+            }
         }
         Err(Error::failed(format!("'{}' is full of old credentials", dir.display())))
+    }
+}
+
+/// A file for credentials. It is empty until the configuration includes it: a process that is
+/// killed leaves no secret that a clean-up does not find.
+pub(super) struct Reserved {
+    pub(super) path: PathBuf,
+    file: std::fs::File,
+    secrets: Vec<u8>,
+}
+
+impl Reserved {
+    /// Writes the credentials if `included` is a success; otherwise removes the file. Returns its
+    /// path.
+    pub(super) fn fill(mut self, included: Result<(), Error>) -> Result<PathBuf, Error> {
+        let content = [MARK.as_bytes(), &self.secrets].concat();
+        let written =
+            included.and_then(|()| self.file.write_all(&content).map_err(cannot("write", &self.path)));
+        match written {
+            Ok(()) => Ok(self.path),
+            Err(error) => {
+                // A file of this process that nobody has read.
+                let _ = by_path::remove_file(&self.path);
+                Err(error)
+            }
+        }
     }
 }
 

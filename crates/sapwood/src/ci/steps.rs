@@ -310,15 +310,17 @@ impl<'a, P: Program> Job<'a, P> {
     fn keep_credentials(&self) -> Result<Option<std::path::PathBuf>, P::Error> {
         let request = &self.plan.request;
         let Some(persist) = &request.persist else { return Ok(None) };
-        let Some(file) = request.access.write(request.url.as_bstr(), &persist.dir)? else { return Ok(None) };
-        let name = file.file_name().unwrap_or_default();
+        let git_dirs = cleanup::git_dirs(&request.dir)?;
+        let Some(file) = request.access.reserve(request.url.as_bstr(), &persist.dir)? else {
+            return Ok(None);
+        };
+        let name = file.path.file_name().unwrap_or_default();
         let also = persist.also.as_ref().map(|dir| dir.join(name));
-        let paths = std::iter::once(&file).chain(&also);
+        let paths = std::iter::once(&file.path).chain(&also);
         let paths: Vec<BString> = paths.map(|path| path.as_os_str().as_encoded_bytes().into()).collect();
-        for git_dir in cleanup::git_dirs(&request.dir)? {
-            credentials::include(&git_dir.join("config"), &paths)?;
-        }
-        Ok(Some(file))
+        let mut configs = git_dirs.iter().map(|git_dir| git_dir.join("config"));
+        let included = configs.try_for_each(|config| credentials::include(&config, &paths));
+        Ok(Some(file.fill(included)?))
     }
 
     fn voice(&self) -> Option<BString> {

@@ -286,8 +286,7 @@ fn a_commit_is_an_object_id() {
     let ran = server.sandbox.path().join("ran");
     let source = server.sandbox.path().join("server/app.git");
     let commit = format!("--commit=--upload-pack=touch {} && git-upload-pack", ran.display());
-    let refused =
-        server.ci(&at, &[], &["checkout", "-q", &commit, &format!("file://{}", source.display())]);
+    let refused = server.ci(&at, &[], &["checkout", "-q", &commit, &format!("file://{}", source.display())]);
     assert_eq!(refused.code, 128);
     assert!(refused.stderr.to_string().contains("is not a whole object id"), "{}", refused.stderr);
     assert!(!ran.exists());

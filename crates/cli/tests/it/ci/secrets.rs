@@ -142,6 +142,39 @@ fn kept_credentials_serve_the_job_until_the_cleanup() {
     assert_eq!(at.git(&["status", "--porcelain", "--ignored"]).stdout, "");
 }
 
+/// A checkout that cannot change the configuration at its end leaves no secret.
+#[test]
+fn a_failing_checkout_keeps_no_credentials() {
+    let server = Server::new();
+    let url = server.url("app");
+    let (at, secrets) = (server.dir("job"), server.dir("temp"));
+    let temp = secrets.path.display().to_string();
+    let workspace = at.path.display().to_string();
+    let job = [
+        ("CI", "true"),
+        ("GITHUB_ACTIONS", "true"),
+        ("GITHUB_WORKSPACE", &*workspace),
+        ("RUNNER_TEMP", &*temp),
+    ];
+    let commit = format!("--ref={}", server.id("main"));
+    let args = [
+        "checkout",
+        "--persist-credentials",
+        &commit,
+        "--token-env=TOKEN",
+        "--token-user",
+        Nginx::USER,
+        &url,
+    ];
+    let first = server.ci(&at, &job, &args);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    at.write_executable(".git/hooks/post-checkout", "#!/bin/sh\ntouch .git/config.lock\n");
+    let failed = server.ci(&at, &job, &args);
+    assert!(failed.code != 0 && at.exists(".git/config.lock"), "{}", failed.stderr);
+    assert_eq!(fs::read_dir(&secrets.path).expect("a directory").count(), 0);
+    assert_eq!(files_with_token(&server.sandbox.path()), Vec::<String>::new());
+}
+
 /// Only files of this command are removed, whatever a job writes into the configuration.
 #[test]
 fn a_cleanup_removes_no_other_file() {

@@ -256,7 +256,11 @@ fn an_agent_creates_and_removes_its_workspace() {
     // A directory in the workspace is not the workspace.
     let inner = json!({ "worktree_path": dir.join("dir") }).to_string();
     let refused = call(&home, &command("WorktreeRemove"), &inner);
-    assert!(refused.code != 0 && refused.stderr.to_string().contains("is no workspace"), "{}", refused.stderr);
+    assert!(
+        refused.code != 0 && refused.stderr.to_string().contains("is no workspace"),
+        "{}",
+        refused.stderr
+    );
     assert!(dir.exists());
     let removed = call(&home, &command("WorktreeRemove"), &remove);
     assert_eq!((removed.code, removed.stdout), (0, "".into()), "{}", removed.stderr);
