@@ -103,8 +103,8 @@ impl Access {
         header.into_iter().chain(ssh).collect()
     }
 
-    /// Makes a new file for the credentials that only the user may read. Returns `None` if there are
-    /// no credentials.
+    /// Makes a new file for the credentials that only the user may read. Returns `None` if there
+    /// are no credentials.
     pub(super) fn reserve(&self, url: &BStr, dir: &Path) -> Result<Option<Reserved>, Error> {
         let pairs = self.pairs(url);
         if pairs.is_empty() {
@@ -130,7 +130,7 @@ impl Access {
 /// killed leaves no secret that a clean-up does not find.
 pub(super) struct Reserved {
     pub(super) path: PathBuf,
-    file: std::fs::File,
+    file: sys::File,
     secrets: Vec<u8>,
 }
 

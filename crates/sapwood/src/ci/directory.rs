@@ -2,8 +2,8 @@
 //!
 //! Only content below the directory is removed, and only if the caller asked for a clean worktree.
 //! Nothing is removed from a linked worktree or a submodule, from the root, from a directory that
-//! is or contains the home directory, and where something is mounted below. A repository with linked worktrees stays,
-//! unless the user asked for its removal in so many words.
+//! is or contains the home directory, and where something is mounted below. A repository with
+//! linked worktrees stays, unless the user asked for its removal in so many words.
 
 use std::{
     io,

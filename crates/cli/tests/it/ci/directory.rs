@@ -156,7 +156,7 @@ fn other_content_is_removed_only_on_a_runner() {
         let refused = checkout(&[], &["--clean"]);
         assert!(refused.stderr.to_string().contains("is mounted below it"), "{}", refused.stderr);
         assert!(app.exists("mnt/precious") && app.exists("README"));
-        // The same in a clone that would be cleaned.
+        // A clone is not cleaned either.
         let cleaned = [&["checkout", "-q", "--path=app"], &token[..], &[&server.url("app")]].concat();
         let refused = server.ci(&server.dir("here"), &[("CI", "true")], &cleaned);
         assert!(refused.stderr.to_string().contains("is mounted below it"), "{}", refused.stderr);
