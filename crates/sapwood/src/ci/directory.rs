@@ -72,6 +72,14 @@ impl Directory {
             Err(error) if is_owned_by_another(&error) => return Err(error.into()),
             Err(error) => return Ok(Found::Other(format!("its repository cannot be opened: {error}"))),
         };
+        // Commands would clean and write there.
+        let elsewhere = repo.config_str(&keys::core::WORKTREE).filter(|worktree| {
+            let worktree = path.join(".git").join(sys::os_str(worktree));
+            by_path::realpath_forgiving(&worktree) != by_path::realpath_forgiving(path)
+        });
+        if let Some(worktree) = elsewhere {
+            return Ok(Found::Other(format!("the worktree of its repository is '{worktree}'")));
+        }
         let origin = repo.config_str(&keys::remote::URL.of("origin")).unwrap_or_default();
         let (origin, url) = (without_credentials(origin.as_bstr()), without_credentials(url.as_bstr()));
         match origin == url {

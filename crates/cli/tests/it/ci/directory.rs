@@ -211,6 +211,35 @@ fn the_branch_of_a_linked_worktree_stays() {
     assert_eq!(at.try_git(&["rev-parse", "-q", "--verify", "refs/heads/unused"]).code, 1);
 }
 
+/// A repository whose worktree is elsewhere is made anew, and that worktree is not touched.
+#[test]
+fn a_worktree_elsewhere_stays() {
+    let server = Server::new();
+    let url = server.url("app");
+    let (at, elsewhere) = (server.dir("job"), server.dir("elsewhere"));
+    elsewhere.write("file", "mine\n");
+    for worktree in [elsewhere.path.display().to_string(), "../../elsewhere".to_owned()] {
+        server.check_out(&at, &[&url]);
+        at.git(&["config", "core.worktree", &worktree]);
+        let token = ["checkout", "-q", "--token-env=TOKEN", "--token-user", Nginx::USER];
+        let refused = server.ci(&at, &[], &[&token[..], &[&url]].concat());
+        assert!(
+            refused.stderr.to_string().contains("the worktree of its repository is '"),
+            "{}",
+            refused.stderr
+        );
+        server.check_out(&at, &[&url]);
+        assert_eq!(at.try_git(&["config", "core.worktree"]).code, 1);
+        assert_eq!(elsewhere.read("file"), "mine\n");
+        assert_eq!(fs::read_dir(&elsewhere.path).expect("a directory").count(), 1);
+    }
+    // In its own place.
+    at.git(&["config", "core.worktree", ".."]);
+    let git_dir = at.join(".git").metadata().expect("a directory").ino();
+    server.check_out(&at, &[&url]);
+    assert_eq!(at.join(".git").metadata().expect("a directory").ino(), git_dir);
+}
+
 /// Outside of a runner the work of a user stays, and a dry run changes nothing.
 #[test]
 fn the_work_of_a_user_stays() {
