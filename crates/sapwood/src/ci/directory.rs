@@ -102,6 +102,10 @@ impl Directory {
         if self.clean != Clean::Asked && !linked.is_empty() {
             return refuse("; linked worktrees need its repository. --clean removes it all the same".into());
         }
+        let has = |name: &&str| matches!(by_path::stat(&self.path.join(name)), Ok(Some(_)));
+        if self.clean != Clean::Asked && ["HEAD", "objects", "refs"].iter().all(has) {
+            return refuse("; it is a Git directory. --clean removes it all the same".into());
+        }
         Ok(())
     }
 

@@ -307,6 +307,22 @@ fn the_repository_of_a_user_stays() {
     }
 }
 
+/// A Git directory is no worktree of an earlier job.
+#[test]
+fn a_git_directory_stays() {
+    let server = Server::new();
+    let url = server.url("app");
+    let at = server.dir("job");
+    let token = ["checkout", "-q", "--token-env=TOKEN", "--token-user", Nginx::USER];
+    server.check_out(&at, &["--path=app", &url]);
+    at.git(&["init", "-q", "--bare", "bare.git"]);
+    for path in ["--path=app/.git", "--path=bare.git"] {
+        let refused = server.ci(&at, &[("CI", "true")], &[&token[..], &[path, &url]].concat());
+        assert!(refused.stderr.to_string().contains("it is a Git directory"), "{path}: {}", refused.stderr);
+        assert!(at.exists("app/.git/HEAD") && at.exists("bare.git/HEAD"), "{path}");
+    }
+}
+
 /// A commit that looks like an option reaches no command.
 #[test]
 fn a_commit_is_an_object_id() {
