@@ -157,7 +157,8 @@ fn other_content_is_removed_only_on_a_runner() {
         assert!(refused.stderr.to_string().contains("is mounted below it"), "{}", refused.stderr);
         assert!(app.exists("mnt/precious") && app.exists("README"));
         // A clone is not cleaned either.
-        let cleaned = [&["checkout", "-q", "--path=app"], &token[..], &[&server.url("app")]].concat();
+        let own = server.url("app");
+        let cleaned = [&["checkout", "-q", "--path=app"], &token[..], &[&own]].concat();
         let refused = server.ci(&server.dir("here"), &[("CI", "true")], &cleaned);
         assert!(refused.stderr.to_string().contains("is mounted below it"), "{}", refused.stderr);
         assert!(app.exists("mnt/precious"));
