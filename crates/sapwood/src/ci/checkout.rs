@@ -160,6 +160,8 @@ pub fn plan(environment: Environment, request: Request) -> Result<Plan, PlanErro
     }
     let (url, in_url): (BString, Option<Token>) = credentials::split(request.url.as_bstr());
     request.url = url;
+    // Mounts and the home directory are compared by their real paths.
+    request.dir = by_path::realpath_forgiving(&request.dir);
     request.access.token = request.access.token.take().or(in_url);
     let home = environment.get(std::ffi::OsStr::new("HOME")).map(PathBuf::from);
     let directory = Directory { path: request.dir.clone(), home, clean: request.clean };
