@@ -42,7 +42,8 @@ main() {
     esac
     name=sapwood-$version-$machine-linux
     place=$(mktemp -d)
-    trap 'rm -rf "$place"' EXIT
+    new=
+    trap 'rm -rf "$place"; [ -z "$new" ] || rm -f "$new"' EXIT
     trap 'exit 1' HUP INT TERM
 
     get SHA256SUMS
@@ -69,10 +70,7 @@ main() {
         file=${file#./}
         mkdir -p "$prefix/$(dirname "$file")"
         new=$prefix/$(dirname "$file")/.$(basename "$file").new.$$
-        cp "$place/new/$name/$file" "$new" || {
-            rm -f "$new"
-            fail "cannot write below $prefix"
-        }
+        cp "$place/new/$name/$file" "$new" || fail "cannot write below $prefix"
         mv -f "$new" "$prefix/$file"
     done <"$place/files"
     echo "$("$prefix/bin/sapwood" --version) is $prefix/bin/sapwood"
