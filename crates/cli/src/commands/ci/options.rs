@@ -154,7 +154,8 @@ fn depth(request: &mut Request, value: Value) -> Result<(), Failure> {
 
 fn submodules(request: &mut Request, value: Value) -> Result<(), Failure> {
     let text = value.text_or("true").unwrap_or_else(|| "false".into());
-    request.submodules = match &text[..] {
+    // actions/checkout ignores the case.
+    request.submodules = match &text.to_ascii_lowercase()[..] {
         b"true" => Submodules::Direct,
         b"recursive" => Submodules::Recursive,
         b"false" | b"" => Submodules::None,
