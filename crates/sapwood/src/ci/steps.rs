@@ -42,7 +42,7 @@ impl<'a, P: Program> Job<'a, P> {
         })?;
         self.take_base(&head)?;
         self.fetch_lfs(&head)?;
-        self.set_patterns()?;
+        self.set_patterns(reused)?;
         self.check_out(&head)?;
         self.check_out_submodules(reused)?;
         let commit = self.answer(&["rev-parse", "--verify", "HEAD"])?.ok_or(Error::NoHead)?;
@@ -231,8 +231,12 @@ impl<'a, P: Program> Job<'a, P> {
         self.git_of(vec!["lfs".into(), "fetch".into(), "origin".into(), revision(head).clone()])
     }
 
-    fn set_patterns(&self) -> Result<(), P::Error> {
+    fn set_patterns(&self, reused: bool) -> Result<(), P::Error> {
         let files = &self.plan.request.files;
+        if files.sparse.is_empty() && reused && !self.plan.request.clean.removes() {
+            // The patterns of a user stay.
+            return Ok(());
+        }
         if files.sparse.is_empty() {
             let is_sparse = self.answer(&["config", "--bool", keys::core::SPARSE_CHECKOUT.name()])?;
             return match is_sparse.is_some_and(|value| value == "true") {

@@ -291,6 +291,7 @@ fn the_repository_of_a_user_stays() {
     for (key, value) in [("gc.auto", "7"), ("remote.origin.url", &*origin)] {
         at.git(&["config", key, value]);
     }
+    at.git(&["sparse-checkout", "set", "docs"]);
     let commits = || at.git(&["rev-list", "--count", "origin/main"]).stdout;
     let before = commits();
     let again = check_out(&["--ref=main"]);
@@ -298,6 +299,7 @@ fn the_repository_of_a_user_stays() {
     assert_eq!(commits(), before);
     assert!(!at.exists(".git/shallow"));
     assert_eq!(at.git(&["config", "gc.auto"]).stdout, "7\n");
+    assert_eq!(at.git(&["sparse-checkout", "list"]).stdout, "docs\n");
     assert_eq!(at.git(&["config", "remote.origin.url"]).stdout.to_string().trim(), origin);
     // A tag of the user is not replaced.
     at.git(&["tag", "-f", "v1", "origin/main"]);
