@@ -79,9 +79,7 @@ impl Programs {
 /// Returns the answer to `--version`.
 pub(crate) fn said_version(program: &Path) -> Result<String, Error> {
     let text = must(program, &["--version"], Path::new("/"))?;
-    let text = String::from_utf8_lossy(&text);
-    // The parentheses hold the commit and the target.
-    Ok(text.split(" (").next().unwrap_or_default().trim().to_owned())
+    Ok(String::from_utf8_lossy(&text).trim().to_owned())
 }
 
 fn version(program: &Path) -> Result<String, Error> {

@@ -71,6 +71,8 @@ impl Orphan {
                 // The service detaches overlays only.
                 _ => Door::Service(service.to_owned()).unmount(&self.point, Unmount::Lazy).map_err(failed)?,
             },
+            // Another process has unmounted it since it was found.
+            Err(error) if sys::is_missing(&error) => {}
             unmounted => unmounted.map_err(failed)?,
         }
         if let Kind::Workspace(Some(upper)) = &self.kind {

@@ -216,6 +216,12 @@ pub fn directory(top: &Path, given: Option<&UserPath>, confined: bool) -> Result
     Ok(path)
 }
 
+/// Returns true if a directory above `dir` has a repository. The content of `dir` may then be files
+/// of a person, whose shell sets `CI`.
+pub fn lies_in_a_worktree(dir: &Path) -> bool {
+    dir.ancestors().skip(1).any(|above| matches!(by_path::stat(&above.join(".git")), Ok(Some(_)) | Err(_)))
+}
+
 impl fmt::Display for Plan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (dir, url) = (self.request.dir.display(), &self.request.url);

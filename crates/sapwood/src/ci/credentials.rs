@@ -159,7 +159,7 @@ pub(super) fn include(config: &Path, files: &[BString]) -> Result<(), Error> {
     Ok(store::config::edit(config, &edits, &LockOptions::default(), &Fsync::default())?)
 }
 
-/// Returns the files that [`include`] has added to `config`.
+/// Returns the files that [`include()`] has added to `config`.
 pub(super) fn included(config: &Path) -> Result<Vec<BString>, Error> {
     let key = keys::include::PATH.name();
     let pairs = repo::config_file(config)?;
@@ -167,7 +167,7 @@ pub(super) fn included(config: &Path) -> Result<Vec<BString>, Error> {
     Ok(values.filter_map(|(_, value)| value).filter(|value| is_ours(value.as_bstr())).collect())
 }
 
-/// Removes from `config` what [`include`] has added. Other lines keep their places: a setting
+/// Removes from `config` what [`include()`] has added. Other lines keep their places: a setting
 /// after an included file overrides it.
 pub(super) fn exclude(config: &Path) -> Result<(), Error> {
     let key = keys::include::PATH.name();

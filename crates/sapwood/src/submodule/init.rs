@@ -125,7 +125,7 @@ pub fn changes(
     let active = !named && superproject.repo.config_value(&keys::submodule::ACTIVE).is_some();
     let is_chosen = |link: &Link| match superproject.submodules.is_active(link.path.as_bstr()) {
         Ok(is_active) => (!active || is_active).then_some(Ok(link.clone())),
-        Err(error) => Some(Err(error.into())),
+        Err(error) => Some(Err(error)),
     };
     // Git registers none if it cannot say which ones are active.
     let done = match links.iter().filter_map(is_chosen).collect::<Result<Vec<_>, Error>>() {

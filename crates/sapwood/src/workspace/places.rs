@@ -7,10 +7,12 @@ use repo::{
     Repository,
     keys::{self, Key, PathText},
 };
+use sys::by_path;
 
 use crate::Error;
 
-/// Returns the base directory: the given one, relative to the current directory, else `sapwood.baseDir`, else one in the repository.
+/// Returns the base directory: the given one, relative to the current directory, else
+/// `sapwood.baseDir`, else one in the repository.
 pub fn bases(repo: &Repository, given: Option<&Path>) -> Result<Bases, Error> {
     let dir = match given {
         Some(given) => repo.cwd().join(given),
@@ -32,6 +34,12 @@ pub fn default_bases(repo: &Repository) -> Result<Bases, Error> {
 pub fn configured_dir(repo: &Repository, key: Key<Option<PathText>>) -> Result<Option<PathBuf>, Error> {
     let Some(path) = repo.config_path(&key)? else { return Ok(None) };
     Ok(Some(path.resolve(repo.cwd()).map_err(|refused| Error::refused(&path, refused))?))
+}
+
+/// Returns true if the directory is the top of the worktree, by whatever path.
+pub fn is_top(repo: &Repository, dir: &Path) -> bool {
+    let real = by_path::canonical(dir).ok();
+    real.is_some() && real == repo.work_tree().and_then(|top| by_path::canonical(top).ok())
 }
 
 /// Returns the socket of the mount service.

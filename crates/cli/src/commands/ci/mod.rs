@@ -162,7 +162,9 @@ fn job(
     let clean = match request.clean {
         Some(true) => Clean::Asked,
         Some(false) => Clean::Keep,
-        None if runner.is_ci => Clean::Runner,
+        None if runner.is_ci && (runner.workspace.is_some() || !checkout::lies_in_a_worktree(&dir)) => {
+            Clean::Runner
+        }
         None => Clean::Keep,
     };
     let configured =

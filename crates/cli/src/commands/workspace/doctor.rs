@@ -18,11 +18,11 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// Returns each backend, the best first. The result of one that does not work here is the reason.
-pub(super) fn probe(
-    context: &Context<'_>,
-    request: &Request,
-) -> Result<Vec<(Backend, Result<(), String>)>, Failure> {
+/// A backend. The result of one that does not work here is the reason.
+pub(super) type Probed = (Backend, Result<(), String>);
+
+/// Returns each backend, the best first.
+pub(super) fn probe(context: &Context<'_>, request: &Request) -> Result<Vec<Probed>, Failure> {
     let bases = context.bases(request.base_dir.as_ref())?;
     let upper = match &request.upper_dir {
         Some(dir) => context.run.path(dir)?,
@@ -50,7 +50,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let found = probe(&context, &request)?;
     let chosen = found.iter().find(|(_, verdict)| verdict.is_ok()).map(|(backend, _)| *backend);
     if request.json {
-        let line = |(backend, verdict): &(Backend, Result<(), String>)| {
+        let line = |(backend, verdict): &Probed| {
             json!({
                 "backend": backend.name(),
                 "works": verdict.is_ok(),

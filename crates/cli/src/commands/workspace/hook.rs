@@ -9,8 +9,8 @@ use std::{
 };
 
 use bstr::BString;
+use sapwood::workspace::places;
 use serde_json::Value;
-use sys::by_path;
 
 use super::request::{HOOK, Request};
 use crate::{
@@ -54,11 +54,8 @@ fn remove(run: &Invocation, document: &Value) -> Result<u8, Failure> {
     let path = PathBuf::from(field(document, "worktree_path")?);
     let repo = run.look_for_repository_at(&path)?;
     // A directory in a workspace is found too, and is not the workspace.
-    let is_top = |repo: &repo::Repository| {
-        let real = by_path::canonical(&path).ok();
-        real.is_some() && real == repo.work_tree().and_then(|top| by_path::canonical(top).ok())
-    };
-    let Some(repo) = repo.filter(|repo| repo.git_dir() != repo.common_dir() && is_top(repo)) else {
+    let is_linked = |repo: &repo::Repository| repo.git_dir() != repo.common_dir();
+    let Some(repo) = repo.filter(|repo| is_linked(repo) && places::is_top(repo, &path)) else {
         return Err(Failure::error(format!("'{}' is no workspace", path.display())));
     };
     let (common, name) = (repo.real_common_dir(), repo.git_dir().file_name().map(ToOwned::to_owned));

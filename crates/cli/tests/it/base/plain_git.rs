@@ -169,7 +169,7 @@ fn the_remote_of_contents_is_no_place_to_fetch_from() {
     // libgit2 knows no such extension.
     assert_ne!(repo.run("git".as_ref(), &["config", "extensions.partialClone"]).code, 0);
     // Native commands read contents, and start no helper for them.
-    repo.git(&["config", "alias.remote-sapwood-bases", "!exit 7"]);
+    repo.git(&["config", "alias.remote-sapwood-bases", "!read -r line; exit 7"]);
     fs::remove_file(repo.join("many/41")).expect("a file");
     let run = repo.run(SAPWOOD.as_ref(), &["restore", "many/41"]);
     assert_eq!((run.code, run.stderr.to_string()), (0, String::new()));

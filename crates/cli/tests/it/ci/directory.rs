@@ -134,6 +134,12 @@ fn other_content_is_removed_only_on_a_runner() {
         assert_eq!(checkout(&[], &["--clean"]).code, 0, "{script}");
         assert_eq!(files(), "inner\n", "{script}");
     }
+    // A directory in a person's clone, whose shell sets `CI`.
+    before("rm -rf .git");
+    fs::create_dir(server.dir("here").join(".git")).expect("a directory");
+    assert_eq!(checkout(&[("CI", "true")], &[]).code, 128);
+    assert!(app.join("README").exists());
+    fs::remove_dir(server.dir("here").join(".git")).expect("it is empty");
     // Worktrees that need the repository, and a linked worktree itself.
     before("git worktree add -q ../linked");
     let refused = checkout(&[("CI", "true")], &[]);
@@ -319,9 +325,11 @@ fn a_git_directory_stays() {
     let token = ["checkout", "-q", "--token-env=TOKEN", "--token-user", Nginx::USER];
     server.check_out(&at, &["--path=app", &url]);
     at.git(&["init", "-q", "--bare", "bare.git"]);
-    for path in ["--path=app/.git", "--path=bare.git"] {
+    for (path, reason) in
+        [("--path=app/.git", "--clean removes"), ("--path=bare.git", "it is a Git directory")]
+    {
         let refused = server.ci(&at, &[("CI", "true")], &[&token[..], &[path, &url]].concat());
-        assert!(refused.stderr.to_string().contains("it is a Git directory"), "{path}: {}", refused.stderr);
+        assert!(refused.stderr.to_string().contains(reason), "{path}: {}", refused.stderr);
         assert!(at.exists("app/.git/HEAD") && at.exists("bare.git/HEAD"), "{path}");
     }
 }

@@ -9,6 +9,7 @@ mod contents;
 pub(crate) mod create;
 mod differences;
 mod disks;
+mod doors;
 mod failures;
 mod gone;
 mod killed;

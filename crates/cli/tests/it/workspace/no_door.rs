@@ -1,5 +1,5 @@
-//! Places in which nobody may mount: containers, other users, a read-only root, no `/proc`. A day's
-//! commands work in each, and workspaces are copies.
+//! Places in which few may mount: containers, other users, a read-only root. A day's commands work
+//! in each.
 
 use std::{
     fs,
@@ -20,8 +20,8 @@ s init -q -b main source; cd source
 mkdir dir; echo one >file; echo two >dir/two; ln -s file link
 s add .; s commit -q -m one; cd ..
 s clone -q source clone; cd clone
-s workspace create one 2>../created
-s workspace create two 2>>../created
+s workspace create one >../said 2>../created
+s workspace create two >>../said 2>>../created
 s workspace exec one -- sh -c 'echo more >>file; rm dir/two; "$SAPWOOD" status --short; "$SAPWOOD" commit -qam two'
 s workspace exec one -- "$SAPWOOD" checkpoint -q -m mark
 s workspace list >../listed
@@ -30,19 +30,18 @@ test -z "$(s workspace exec one -- "$SAPWOOD" status --short)"
 s workspace remove one
 s workspace remove two
 s switch -q -c topic; echo three >three; s add three; s commit -q -m three; s switch -q main
-s merge-base main topic >/dev/null || true
 s status --short --branch
 s reset -q --hard topic; s stash list; s worktree list >/dev/null
 s doctor >../found
 cat file three
 "#;
 
-const PRINTED: &str = " M file\n D dir/two\n## main...origin/main\none\nthree\n";
+const PRINTED: &str = " D dir/two\n M file\n## main...origin/main\none\nthree\n";
 
 /// A place for processes.
 struct Kind {
     name: &'static str,
-    /// The program that makes the place, and its arguments. `{dir}` is the directory of the day.
+    /// The program that makes the place, and its arguments. `{top}` is the directory of the test.
     outer: &'static [&'static str],
     /// A container engine's list of system calls holds.
     in_container: bool,
@@ -51,6 +50,7 @@ struct Kind {
 }
 
 const COPIES: &[&str] = &["copy", "reflink", "btrfs"];
+const ANY: &[&str] = &["image", "overlay", "overlay-user", "fuse", "copy", "reflink", "btrfs"];
 
 const KINDS: &[Kind] = &[
     Kind {
@@ -69,19 +69,13 @@ const KINDS: &[Kind] = &[
         name: "a user without a name",
         outer: &["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--no-new-privs"],
         in_container: false,
-        backends: &["overlay-user", "fuse", "copy", "reflink", "btrfs"],
-    },
-    Kind {
-        name: "a user namespace without ids",
-        outer: &["unshare", "--user"],
-        in_container: true,
-        backends: COPIES,
+        backends: ANY,
     },
     Kind {
         name: "root of a user namespace",
         outer: &["unshare", "--user", "--map-root-user", "--mount"],
         in_container: false,
-        backends: &["overlay-user", "fuse", "copy", "reflink", "btrfs"],
+        backends: ANY,
     },
     Kind {
         name: "a read-only root",
@@ -90,29 +84,23 @@ const KINDS: &[Kind] = &[
             "--ro-bind",
             "/",
             "/",
-            "--bind",
-            "{dir}",
-            "{dir}",
             "--dev",
             "/dev",
             "--proc",
             "/proc",
+            "--bind",
+            "{top}",
+            "{top}",
         ],
         in_container: false,
-        backends: &["overlay-user", "fuse", "copy", "reflink", "btrfs"],
-    },
-    Kind {
-        name: "no /proc",
-        outer: &["bwrap", "--bind", "/", "/", "--dev", "/dev", "--tmpfs", "/proc"],
-        in_container: false,
-        backends: COPIES,
+        backends: ANY,
     },
 ];
 
 /// Runs the day in a place, in an empty directory.
 fn day(kind: &Kind, dir: &Path, sapwood: &Path) -> Output {
-    let own = dir.to_str().expect("a plain name");
-    let mut words = kind.outer.iter().map(|word| word.replace("{dir}", own));
+    let top = dir.parent().and_then(Path::to_str).expect("a plain name");
+    let mut words = kind.outer.iter().map(|word| word.replace("{top}", top));
     let mut command = Command::new(words.next().expect("a program"));
     command.args(words).args(["sh", "-c", DAY]).current_dir(dir).env_clear();
     let path = std::env::var_os("PATH").expect("a path of programs");

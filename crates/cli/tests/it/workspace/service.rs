@@ -17,7 +17,7 @@ use super::{
 use crate::SAPWOOD;
 
 /// A place of the ordinary user, and a running service.
-fn served(options: &[&str]) -> Option<(MountService, UnprivilegedFixture)> {
+pub(super) fn served(options: &[&str]) -> Option<(MountService, UnprivilegedFixture)> {
     let owned = UnprivilegedFixture::new()?;
     let disk = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let service = MountService::start(&program_beside(SAPWOOD.as_ref()), disk, options);

@@ -188,6 +188,7 @@ fn may_make_namespaces() -> Result<(), String> {
         let content = by_path::read(Path::new(path)).ok().flatten();
         content.is_some_and(|content| content.trim_ascii() == value)
     };
+    let is_there = |path: &str| matches!(by_path::stat_followed(Path::new(path)), Ok(Some(_)));
     let is_root = sys::user::effective_uid() == 0;
     if is("/proc/sys/user/max_user_namespaces", b"0") {
         return Err("the setting user.max_user_namespaces forbids user namespaces".to_owned());
@@ -202,6 +203,9 @@ fn may_make_namespaces() -> Result<(), String> {
              package allows them: apparmor_parser -r /etc/apparmor.d/sapwood"
                 .to_owned(),
         );
+    }
+    if !is_there("/proc/self/uid_map") {
+        return Err("there is no '/proc/self/uid_map', in which a user namespace gets its ids".to_owned());
     }
     sys::namespace::probe().map_err(|error| {
         let reason = sys::reason(&error);

@@ -67,13 +67,32 @@ pub(super) fn works(search: &[PathBuf]) -> Result<(), String> {
         Ok(_) if find(search).is_none() => {
             return Err("neither 'fuse-overlayfs' nor 'unionfs-fuse' is installed".to_owned());
         }
-        Ok(_) if sys::user::effective_uid() == 0 => return Ok(()),
         Ok(_) => {}
+    }
+    if !super::door::may_mount() && !may_gain_rights() {
+        return Err("no program may mount for this process: a container or sandbox forbids it".to_owned());
+    }
+    if sys::user::effective_uid() == 0 {
+        return Ok(());
     }
     // Only these programs can mount for an unprivileged user.
     let helpers = SYSTEM.map(PathBuf::from);
     let found = ["fusermount3", "fusermount"].iter().find_map(|name| locate(name, &helpers));
     found.map(drop).ok_or_else(|| "the program 'fusermount3' is not installed".to_owned())
+}
+
+/// Returns true if `fusermount3` may become root here and mount as root. Without `/proc` nothing is
+/// known, and a mount that fails names its reason.
+fn may_gain_rights() -> bool {
+    let status = by_path::read(Path::new("/proc/self/status")).ok().flatten().unwrap_or_default();
+    let field = |name: &[u8]| {
+        let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+        u64::from_str_radix(std::str::from_utf8(line.trim_ascii()).ok()?, 16).ok()
+    };
+    /// `CAP_SYS_ADMIN` of `linux/capability.h`.
+    const SYS_ADMIN: u64 = 1 << 21;
+    let is_bounded = field(b"CapBnd:").is_some_and(|bounds| bounds & SYS_ADMIN == 0);
+    field(b"NoNewPrivs:") != Some(1) && !is_bounded
 }
 
 /// Returns the program that a workspace uses. Returns `None` if it was never mounted.
