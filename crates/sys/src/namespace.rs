@@ -4,6 +4,7 @@
 //! come before the first thread starts.
 
 use std::{
+    ffi::OsStr,
     fmt, fs, io,
     os::{fd::OwnedFd, unix::process::CommandExt as _},
     path::PathBuf,
@@ -241,6 +242,26 @@ pub fn command_lines_up_from(pid: u32) -> Vec<Vec<Vec<u8>>> {
     lines
 }
 
+/// Returns a path by which the program of the nearest ancestor of this process can be started, if its
+/// file name is `wanted`. Ancestors above the first one of another user are not examined: this user
+/// does not run that one's programs.
+pub fn program_above(wanted: impl Fn(&OsStr) -> bool) -> Option<PathBuf> {
+    let user = geteuid().as_raw();
+    let mut pid = std::os::unix::process::parent_id();
+    for _ in 0..MAX_ANCESTORS {
+        if pid <= 1 || user_of(pid) != Some(user) {
+            return None;
+        }
+        // The kernel follows this link to the file that runs, also if another one has its name now.
+        let program = PathBuf::from(format!("/proc/{pid}/exe"));
+        if fs::read_link(&program).is_ok_and(|path| path.file_name().is_some_and(&wanted)) {
+            return Some(program);
+        }
+        pid = parent_in(&fs::read(format!("/proc/{pid}/stat")).ok()?)?;
+    }
+    None
+}
+
 /// The limit of ancestors to examine: ids may be reused during the search.
 const MAX_ANCESTORS: usize = 64;
 
@@ -323,6 +344,8 @@ mod tests {
         let lines = loaded.expect("it is loaded");
         assert_eq!(lines[0], [b"sleep".to_vec(), b"100".to_vec()]);
         assert!(lines.len() > 1, "this process is its parent");
+        assert_eq!(program_above(|name| name == "no such program"), None);
+        assert!(program_above(|_| true).is_some_and(|program| program.is_absolute()));
         assert!(process_ids().expect("listed").contains(&process.pid));
         assert!(!process.await_end(Duration::from_millis(1)).expect("it runs"));
         process.terminate().expect("it is ours");

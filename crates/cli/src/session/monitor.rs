@@ -2,7 +2,9 @@
 
 use engine::monitor::Response;
 use repo::Repository;
-pub(crate) use sapwood::monitor::{Monitor, WriteIndex, configured, is_running, printed, query_workspace};
+pub(crate) use sapwood::monitor::{
+    Monitor, WriteIndex, asking_git_has_defect, configured, everything, is_running, printed, query_workspace,
+};
 use sapwood::{Context, index::Index, monitor};
 
 use crate::{

@@ -90,8 +90,14 @@ const WRITTEN: &[(&str, &str, u32)] = &[
         0,
     ),
     (
+        "a workspace",
+        "S workspace create -q made; cd \"$(S workspace dir made)\"; echo x >>a; S add -A; S commit -q -m two; \
+         S status >/dev/null",
+        0,
+    ),
+    (
         "a sealed workspace",
-        "S workspace create -q --sealed --backend copy made; cd \"$(S workspace dir made)\"; echo x >>a; S add -A; S commit -q -m two",
+        "S workspace create -q --sealed made; cd \"$(S workspace dir made)\"; echo x >>a; S add -A; S commit -q -m two",
         0,
     ),
     ("a clone", "S add -A; S commit -q -m two; S clone -q . ../made; cd ../made; echo x >>a; S add a", 0),

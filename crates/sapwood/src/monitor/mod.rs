@@ -6,6 +6,7 @@
 //! replaces the check before a file is overwritten or removed. Source: git-config(1)
 //! `core.fsmonitor`, git-fsmonitor--daemon(1).
 
+mod asking;
 mod configured;
 mod daemon;
 mod program;
@@ -28,6 +29,7 @@ use crate::{
     trace,
 };
 
+pub use asking::has_defect as asking_git_has_defect;
 pub use configured::{Monitor, configured};
 pub use daemon::is_running;
 pub use engine::monitor::WriteIndex;
@@ -126,5 +128,10 @@ fn of_layer(
 /// Warns that the changes are unknown.
 pub fn unknown(error: &dyn std::error::Error, events: &dyn Events) -> Response {
     events.notice(Notice::MonitorFailed(format!("{error}; every file is examined")));
+    everything()
+}
+
+/// Returns the response that any file may have changed.
+pub fn everything() -> Response {
     Response::none(upper::unknown_token())
 }

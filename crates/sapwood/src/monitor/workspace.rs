@@ -33,7 +33,7 @@ pub fn query(
     has_tracked: impl FnMut(&BStr) -> bool,
 ) -> Result<Response, upper::Error> {
     let Some(rules) = repository.and_then(|repo| StatRules::of(repo).ok()) else {
-        return Ok(Response::none(upper::unknown_token()));
+        return Ok(super::everything());
     };
     let worktree =
         Dir::open(top).map_err(|source| upper::Error::Unreadable { path: top.to_owned(), source })?;

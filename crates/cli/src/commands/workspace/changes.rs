@@ -48,6 +48,10 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             return Ok(0);
         }
     };
+    if monitor::asking_git_has_defect(&layer.state) {
+        console::out_raw(&monitor::printed(&monitor::everything()));
+        return Ok(0);
+    }
     let opened = run.open().ok();
     let repository = opened.as_ref();
     let mut tracked = Tracked::default();

@@ -335,6 +335,34 @@ fn an_upper_layer_that_cannot_be_read_is_named() {
     assert_eq!(both(&watched), [" M one\n?? d/new/\n"; 2]);
 }
 
+/// Git 2.32 to 2.42 would name files as deleted.
+#[test]
+fn a_git_that_misreads_answers_examines_every_file() {
+    /// The length of the answer "everything may have changed".
+    const EVERYTHING: usize = "sapwood-1..none.unlisted\0/".len();
+    let git = "/usr/bin/git";
+    let version = Command::new(git).arg("version").output().map(|output| output.stdout).unwrap_or_default();
+    let minor =
+        String::from_utf8_lossy(&version).split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
+    if !minor.is_some_and(|minor| (32..43).contains(&minor)) {
+        println!("skipped: '{git}' is none of the versions 2.32 to 2.42");
+        return;
+    }
+    let watched = Watched::new("overlay");
+    let answered = |git: &str| {
+        let script =
+            "rm -f ../perf; GIT_TRACE2_PERF=$PWD/../perf $1 status >/dev/null; cat ../perf; rm ../perf";
+        let trace = watched.inside(script, &[git]);
+        let line = trace.lines().find(|line| line.contains("query/response-length")).expect("an answer");
+        line.rsplit_once(':').expect("a number").1.trim().parse::<usize>().expect("a number")
+    };
+    for _ in 0..2 {
+        answered("git");
+        assert_ne!(answered("git"), EVERYTHING);
+        assert_eq!(answered(git), EVERYTHING);
+    }
+}
+
 #[test]
 fn a_status_looks_at_changes_only() {
     testkit::need_program("strace");
