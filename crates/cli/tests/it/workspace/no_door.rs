@@ -78,6 +78,20 @@ const KINDS: &[Kind] = &[
         backends: ANY,
     },
     Kind {
+        name: "a user namespace without ids",
+        outer: &["unshare", "--user"],
+        in_container: false,
+        backends: COPIES,
+    },
+    Kind {
+        name: "no /proc",
+        outer: &[
+            "bwrap", "--bind", "/", "/", "--dev", "/dev", "--tmpfs", "/proc", "--bind", "{top}", "{top}",
+        ],
+        in_container: false,
+        backends: COPIES,
+    },
+    Kind {
         name: "a read-only root",
         outer: &[
             "bwrap",

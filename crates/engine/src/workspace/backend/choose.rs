@@ -83,6 +83,11 @@ fn candidates(visibility: Visibility) -> Vec<Backend> {
 
 /// Returns an error with the reason if a backend does not work here.
 fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
+    let has_upper =
+        matches!(backend, Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse);
+    if has_upper && !is_there("/proc/self/mountinfo") {
+        return Err("there is no '/proc/self/mountinfo', in which a workspace finds its mount".to_owned());
+    }
     match backend {
         Backend::Image => {
             match may_mount("erofs") {
@@ -188,7 +193,6 @@ fn may_make_namespaces() -> Result<(), String> {
         let content = by_path::read(Path::new(path)).ok().flatten();
         content.is_some_and(|content| content.trim_ascii() == value)
     };
-    let is_there = |path: &str| matches!(by_path::stat_followed(Path::new(path)), Ok(Some(_)));
     let is_root = sys::user::effective_uid() == 0;
     if is("/proc/sys/user/max_user_namespaces", b"0") {
         return Err("the setting user.max_user_namespaces forbids user namespaces".to_owned());
@@ -211,6 +215,10 @@ fn may_make_namespaces() -> Result<(), String> {
         let reason = sys::reason(&error);
         format!("the kernel refuses user namespaces to this process ({reason}), as in most containers")
     })
+}
+
+fn is_there(path: &str) -> bool {
+    matches!(by_path::stat_followed(Path::new(path)), Ok(Some(_)))
 }
 
 /// Returns true if AppArmor applies the profile of the package to this process.

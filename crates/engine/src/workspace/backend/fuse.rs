@@ -92,7 +92,11 @@ fn may_gain_rights() -> bool {
     /// `CAP_SYS_ADMIN` of `linux/capability.h`.
     const SYS_ADMIN: u64 = 1 << 21;
     let is_bounded = field(b"CapBnd:").is_some_and(|bounds| bounds & SYS_ADMIN == 0);
-    field(b"NoNewPrivs:") != Some(1) && !is_bounded
+    // In a user namespace without root, a program of root has the rights of nobody.
+    let ids = by_path::read(Path::new("/proc/self/uid_map")).ok().flatten();
+    let has_root =
+        |ids: &Vec<u8>| ids.split(|&byte| byte == b'\n').any(|line| line.trim_ascii().starts_with(b"0 "));
+    field(b"NoNewPrivs:") != Some(1) && !is_bounded && ids.as_ref().is_none_or(has_root)
 }
 
 /// Returns the program that a workspace uses. Returns `None` if it was never mounted.
