@@ -18,7 +18,7 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{Crew, Sampler, Sizing, Tuning, Workers, locked};
+use super::{Crew, Tuning, Workers, locked, sampler::Sampler, sizing::Sizing};
 
 /// The number of jobs that the caller does before it starts other workers, and the number that must
 /// be queued by then. If the caller waits for the disk, two queued jobs suffice.

@@ -15,15 +15,13 @@ mod map;
 mod meter;
 pub(crate) mod parallel;
 mod queue;
+mod sampler;
+mod sizing;
 mod tuner;
 
 use std::{
     ops::Range,
-    path::Path,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Mutex, PoisonError},
     thread::{self, Scope},
     time::{Duration, Instant},
 };
@@ -35,6 +33,7 @@ pub(crate) use map::map;
 pub use meter::Meter;
 use queue::Queue;
 use repo::objects::{Objects, Reader};
+use sizing::Sizing;
 use sys::{
     Dir, ThreadStart,
     profile::{self, Phase},
@@ -306,103 +305,6 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of workers while the crew runs.
-struct Sizing<'t> {
-    crew: Crew<'t>,
-    /// Workers with this number and above leave.
-    size: AtomicUsize,
-    /// The steps that all workers have done.
-    steps: AtomicUsize,
-    /// The last worker that sampled was waiting.
-    waits: AtomicBool,
-    tuner: Mutex<Tuner>,
-    role: &'static str,
-}
-
-impl<'t> Sizing<'t> {
-    fn new(crew: Crew<'t>, role: &'static str) -> Self {
-        if crew.limit > 1 {
-            tracing::info!(target: "workers", role, size = crew.first);
-        }
-        Sizing {
-            crew,
-            size: AtomicUsize::new(crew.first),
-            steps: AtomicUsize::new(0),
-            // The assumption before the first sample.
-            waits: AtomicBool::new(crew.disk == DiskKind::RemoteRead),
-            tuner: Mutex::new(crew.tuner()),
-            role,
-        }
-    }
-
-    fn size(&self) -> usize {
-        self.size.load(Ordering::Relaxed)
-    }
-
-    /// Returns true if there are more workers than cores because they wait.
-    fn is_large(&self) -> bool {
-        self.size() > self.crew.cores
-    }
-
-    /// Returns true if the workers wait, regardless of their number.
-    fn is_slow(&self) -> bool {
-        self.is_large() || self.waits.load(Ordering::Relaxed)
-    }
-
-    /// Returns true if the size is tuned, not fixed.
-    fn is_tuned(&self) -> bool {
-        self.crew.first < self.crew.limit
-    }
-
-    /// Returns a sampler for the worker with this number, if it is one that samples.
-    fn sampler(&self, number: usize) -> Option<Sampler> {
-        (self.is_tuned() && number < SAMPLERS).then(Sampler::start)
-    }
-
-    /// Counts `count` steps of a worker and, if a sample is due, adapts the size. `spawn_worker`
-    /// starts workers with the given numbers. `idle` workers have no unit at this moment.
-    fn steps(
-        &self,
-        count: usize,
-        sampler: &mut Option<Sampler>,
-        idle: usize,
-        spawn_worker: impl FnOnce(Range<usize>),
-    ) {
-        if !self.is_tuned() {
-            return;
-        }
-        let Some(done) = sampler.as_mut().map_or(Some(count), |sampler| sampler.count(count)) else { return };
-        self.steps.fetch_add(done, Ordering::Relaxed);
-        let Some(waits) = sampler.as_mut().and_then(Sampler::sample) else { return };
-        self.waits.store(waits, Ordering::Relaxed);
-        // Another worker holds the tuner.
-        let Ok(mut tuner) = self.tuner.try_lock() else { return };
-        let size = self.size();
-        let (now, steps) = (Instant::now(), self.crew.done(self.steps.load(Ordering::Relaxed)));
-        if idle > size / IDLE_PART {
-            return tuner.restart_window(now, steps);
-        }
-        let next = tuner.sample(now, steps, waits);
-        if next == size {
-            return;
-        }
-        tracing::info!(target: "workers", role = self.role, size = next);
-        self.size.store(next, Ordering::Relaxed);
-        if size < next {
-            spawn_worker(size..next);
-        }
-    }
-
-    /// Stores the result in the tuning for the next phase.
-    fn learn(&self) {
-        if let Some(tuning) = self.crew.tuning
-            && let Some(learned) = locked(&self.tuner).learned()
-        {
-            *locked(&tuning.learned) = Some(learned);
-        }
-    }
-}
-
 struct CrewRun<'t, F, G> {
     queue: Queue,
     sizing: Sizing<'t>,
@@ -449,83 +351,10 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
     }
 }
 
-/// Samples whether a thread waits: it neither runs nor is ready to run. Time spent ready to run is
-/// due to other load on the machine, not to a slow disk.
-struct Sampler {
-    since: Instant,
-    ran: Duration,
-    delayed: Duration,
-    /// Steps to skip before the clock is read and the steps are counted. Each of the two costs a
-    /// tenth of a stat.
-    to_skip: usize,
-    skipped: usize,
-    /// The number of clock reads since the last sample.
-    clock_reads: usize,
-}
-
-impl Sampler {
-    fn start() -> Sampler {
-        Sampler {
-            since: Instant::now(),
-            ran: sys::thread_time(),
-            // The delay before the thread's first wait is not read. At worst, that wait is
-            // attributed to load on the machine.
-            delayed: Duration::ZERO,
-            to_skip: 0,
-            skipped: 0,
-            clock_reads: 0,
-        }
-    }
-
-    /// Counts `count` steps. Returns the number of steps to report, or `None` while steps are
-    /// collected.
-    fn count(&mut self, count: usize) -> Option<usize> {
-        self.skipped += count;
-        if self.skipped <= self.to_skip {
-            return None;
-        }
-        self.to_skip = 0;
-        Some(std::mem::take(&mut self.skipped))
-    }
-
-    /// Called when steps are reported. Returns whether the thread waited since the last sample, or
-    /// `None` if no sample is due.
-    fn sample(&mut self) -> Option<bool> {
-        let now = Instant::now();
-        let took = now - self.since;
-        if took < SAMPLE_INTERVAL {
-            // If many steps fit between two samples, most of them skip the clock.
-            self.clock_reads += 1;
-            self.to_skip = self.clock_reads.min(MAX_SKIPPED_STEPS);
-            return None;
-        }
-        self.clock_reads = 0;
-        let ran = sys::thread_time();
-        let mut busy = (ran - self.ran).as_secs_f64();
-        let mut waits = busy < took.as_secs_f64() * WAITING;
-        // The thread's delay is read only here, because it matters only if the thread did not run.
-        if waits {
-            let delayed = delayed();
-            busy += delayed.saturating_sub(self.delayed).as_secs_f64();
-            self.delayed = delayed;
-            waits = busy < took.as_secs_f64() * WAITING;
-        }
-        (self.since, self.ran) = (now, ran);
-        Some(waits)
-    }
-}
-
-/// Returns how long this thread was ready to run without running; zero if the kernel does not
-/// report it.
-fn delayed() -> Duration {
-    let text = sys::by_path::read(Path::new("/proc/thread-self/schedstat")).ok().flatten();
-    let field = text.as_deref().and_then(|text| text.split(|&byte| byte == b' ').nth(1));
-    let nanos = field.and_then(|field| str::from_utf8(field).ok()?.parse().ok());
-    Duration::from_nanos(nanos.unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     const THRESHOLD: usize = 100;

@@ -4,18 +4,26 @@
 //! with one section, `workspace`. It is replaced atomically. The name of a workspace is the name of
 //! its administrative directory, `worktrees/<name>`.
 
+mod directories;
+mod search;
+mod stored;
+
 use std::{
-    ffi::{OsStr, OsString},
-    io::{self, ErrorKind},
+    ffi::OsString,
+    io,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
 use bstr::{BString, ByteSlice as _};
-use format::{HashKind, ObjectId, config::Edit};
+use format::ObjectId;
 use repo::{Repository, Trust, Worktree};
-use store::{Components, Fsync, Lock, LockOptions, SharedRepository};
-use sys::{File, FileType, by_path};
+use store::Fsync;
+use sys::{File, by_path};
+
+pub use directories::{create, remove_abandoned, rename_away};
+pub use search::{MOVING, all, find, is_at, is_only_joined, of_git_dir, of_worktree, unmounted_at};
+use stored::VERSION;
 
 use super::{
     backend::{Backend, Door},
@@ -276,7 +284,7 @@ impl Workspace {
         match by_path::open(&self.state.join(CHECK)).and_then(|file| sys::try_lock_shared(&file)) {
             Ok(is_free) => !is_free,
             // An older version has made it.
-            Err(error) if error.kind() == ErrorKind::NotFound => sys::is_running(pid) != Some(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => sys::is_running(pid) != Some(false),
             Err(_) => true,
         }
     }
@@ -367,7 +375,7 @@ impl Workspace {
     /// Writes the record to disk. The caller holds the workspace's lock.
     pub fn store(&self, fsync: &Fsync) -> Result<(), Error> {
         clear_stale_lock(&self.state.join("record"));
-        write(&self.state, &self.record, fsync)
+        stored::write(&self.state, &self.record, fsync)
     }
 }
 
@@ -389,347 +397,11 @@ pub fn claims(common: &Path) -> PathBuf {
     common.join("sapwood").join("locks")
 }
 
-/// Creates the state of a workspace, with empty upper and work directories. It appears under its
-/// name in one step. If the record has a place for these directories, a number is appended to the
-/// place while the path exists, because other repositories may have workspaces there. With a
-/// `limit`, the upper layer gets a quota of so many bytes. Also returns the lock of a check, which
-/// lasts until the file is closed; `None` for another workspace.
-pub fn create(
-    common: &Path,
-    name: &OsStr,
-    mut record: Record,
-    limit: Option<u64>,
-    shared: SharedRepository,
-    fsync: &Fsync,
-) -> Result<(Workspace, Option<File>), Error> {
-    let all = directory(common);
-    let mut staged_name = OsString::from(format!("{STAGED}{}-", std::process::id()));
-    staged_name.push(name);
-    let staged = all.join(staged_name);
-    let state = all.join(name);
-    let io = |action: &'static str, path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Io { action, path, source }
-    };
-    shared.create_dir_all(&all).or_else(present).map_err(io("create", &all))?;
-    shared.create_dir_all(&staged).map_err(io("create", &staged))?;
-    if let Some(wanted) = &record.place {
-        record.place = Some(claim(wanted).map_err(io("create", wanted))?);
-    }
-    let place = record.place.clone().unwrap_or_else(|| staged.clone());
-    let mut made = || -> Result<Option<File>, Error> {
-        // Only what is made in the directory afterwards belongs to its project.
-        record.project = limit.map(|limit| quota::allot(&place, limit)).transpose()?;
-        for dir in [place.join("upper"), place.join("work")] {
-            by_path::create_dir_all(&dir).map_err(io("create", &dir))?;
-        }
-        if record.project.is_some() {
-            // With a full quota no file can be made, and the limit is changed under the lock.
-            let lock = staged.join("lock");
-            by_path::create_new(&lock, 0o666).map_err(io("create", &lock))?;
-        }
-        let check = match record.activity {
-            Activity::Check(_) => Some(lock_check(&staged)?),
-            Activity::Active | Activity::Frozen | Activity::Begun(_) => None,
-        };
-        write(&staged, &record, fsync)?;
-        by_path::rename_new(&staged, &state).map_err(|source| match source.kind() {
-            ErrorKind::AlreadyExists => Error::Exists(name.to_owned()),
-            _ => Error::Io { action: "create", path: state.clone(), source },
-        })?;
-        hardened(fsync).directory(Components::all(), &all).map_err(|source| {
-            let _ = by_path::remove_dir_all(&state);
-            Error::Io { action: "sync", path: all.clone(), source }
-        })?;
-        Ok(check)
-    };
-    match made() {
-        Ok(check) => Ok((Workspace { name: name.to_owned(), state, record }, check)),
-        Err(error) => {
-            let _ = by_path::remove_dir_all(&staged);
-            let _ = record.place.map(|place| by_path::remove_dir_all(&place));
-            Err(error)
-        }
-    }
-}
-
-/// Takes the lock of a check in a state that nobody else knows.
-fn lock_check(staged: &Path) -> Result<File, Error> {
-    let path = staged.join(CHECK);
-    let failed = |source| Error::Io { action: "lock", path: path.clone(), source };
-    let file = by_path::lock_file(&path, 0o666).map_err(failed)?;
-    sys::lock(&file).map_err(failed)?;
-    Ok(file)
-}
-
-/// Creates a new directory with the path `wanted`, or that path with a number appended.
-fn claim(wanted: &Path) -> io::Result<PathBuf> {
-    if let Some(above) = wanted.parent() {
-        by_path::create_dir_all(above).or_else(present)?;
-    }
-    let mut number = 0u32;
-    loop {
-        let mut name = wanted.as_os_str().to_owned();
-        if number > 0 {
-            name.push(format!("-{number}"));
-        }
-        match by_path::create_dir(Path::new(&name)) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-            made => return made.map(|()| name.into()),
-        }
-    }
-}
-
-/// The prefix of an incomplete state directory. No workspace has such a name, because Git allows no
-/// leading dot in a worktree's id.
-const STAGED: &str = ".new-";
-/// The prefix of a state directory that is being removed.
-const TAKEN: &str = ".old-";
-
-fn present(error: io::Error) -> io::Result<()> {
-    match error.kind() {
-        ErrorKind::AlreadyExists => Ok(()),
-        _ => Err(error),
-    }
-}
-
-/// Renames the state of a workspace away from its name, in one step. Returns the new path. If this
-/// process is killed, [`remove_abandoned`] removes it.
-pub fn rename_away(workspace: &Workspace) -> Result<PathBuf, Error> {
-    let mut name = OsString::from(format!("{TAKEN}{}-", std::process::id()));
-    name.push(&workspace.name);
-    let (from, to) = (&workspace.state, workspace.state.with_file_name(name));
-    match by_path::rename(from, &to) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Error::Io { action: "rename", path: from.clone(), source: error })
-        }
-        _ => Ok(to),
-    }
-}
-
-/// Removes the leftovers of killed processes that created or removed states.
-pub fn remove_abandoned(common: &Path) -> Result<(), Error> {
-    let dir = directory(common);
-    let names = match by_path::list(&dir) {
-        Ok(names) => names,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Error::Io { action: "read", path: dir, source }),
-    };
-    for (name, _) in names {
-        let rest = [STAGED, TAKEN].iter().find_map(|prefix| name.as_bytes().strip_prefix(prefix.as_bytes()));
-        let owner = rest.and_then(|rest| rest.split_once_str("-"));
-        let owner = owner.and_then(|(pid, _)| pid.to_str().ok()?.parse().ok());
-        if owner.is_some_and(|pid| sys::is_running(pid) == Some(false)) {
-            let path = dir.join(&name);
-            by_path::remove_dir_all(&path).map_err(|source| Error::Io { action: "remove", path, source })?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns all workspaces of a repository, sorted by name. A damaged record yields an error as that
-/// element.
-pub fn all(common: &Path) -> Result<Vec<Result<Workspace, Error>>, Error> {
-    let dir = directory(common);
-    let mut names = match by_path::list(&dir) {
-        Ok(names) => names,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::Io { action: "read", path: dir, source }),
-    };
-    names.retain(|(name, _)| !name.as_bytes().starts_with(b"."));
-    names.sort_by(|one, other| one.0.cmp(&other.0));
-    Ok(names.into_iter().filter_map(|(name, _)| load(common, &name).transpose()).collect())
-}
-
-/// Returns the workspace with this name.
-pub fn find(common: &Path, name: &OsStr) -> Result<Workspace, Error> {
-    load(common, name)?.ok_or_else(|| Error::Missing(name.to_owned()))
-}
-
-/// Returns the workspace of a Git directory, if it is that of a linked workspace.
-pub fn of_git_dir(common: &Path, git_dir: &Path) -> Result<Option<Workspace>, Error> {
-    let is_linked = git_dir.parent().is_some_and(|above| above.file_name() == Some(OsStr::new("worktrees")));
-    match git_dir.file_name().filter(|_| is_linked) {
-        Some(name) => of_worktree(common, name),
-        None => Ok(None),
-    }
-}
-
-/// Returns the workspace of a worktree's administrative directory, if it is a workspace's. A sealed
-/// workspace with the same name has none.
-pub fn of_worktree(common: &Path, id: &OsStr) -> Result<Option<Workspace>, Error> {
-    Ok(load(common, id)?.filter(|workspace| workspace.record.sealed.is_none()))
-}
-
-/// Parses the `.git` file of an unmounted workspace at `dir`. Returns the common directory and the
-/// name of the workspace. The file proves nothing: its owner and [`is_at`] must agree.
-pub fn unmounted_at(dir: &Path) -> Option<(PathBuf, OsString)> {
-    /// A larger file is no such file.
-    const LIMIT: u64 = 1 << 16;
-    let gitfile = dir.join(".git");
-    // Reading a FIFO would block.
-    let is_file = |stat: &sys::Stat| stat.file_type == FileType::File && stat.size <= LIMIT;
-    by_path::stat(&gitfile).ok().flatten().filter(is_file)?;
-    let content = by_path::read(&gitfile).ok().flatten()?;
-    let state = content.strip_prefix(NOT_MOUNTED)?.split_once_str("\n")?.0;
-    let state = Path::new(sys::os_str(state));
-    let common = state.parent()?.parent()?.parent().filter(|common| common.is_absolute())?;
-    Some((common.to_owned(), state.file_name()?.to_owned()))
-}
-
-/// Returns true if the repository says that the workspace `name` lies at `dir`: its record, the
-/// mark of a move that was killed, or its administrative directory, which a killed removal leaves.
-pub fn is_at(common: &Path, name: &OsStr, dir: &Path) -> Result<bool, Error> {
-    let is_it = |named: &Path| by_path::realpath_forgiving(named) == by_path::realpath_forgiving(dir);
-    if load(common, name)?.is_some_and(|workspace| is_it(&workspace.record.dir)) {
-        return Ok(true);
-    }
-    let read = |path: &Path| by_path::read(path).ok().flatten().unwrap_or_default();
-    let mark = read(&directory(common).join(name).join(MOVING));
-    if mark.split(|byte| *byte == 0).any(|named| is_it(Path::new(sys::os_str(named)))) {
-        return Ok(true);
-    }
-    // The administrative directory of a sealed workspace's name belongs to another worktree.
-    if load(common, name)?.is_some_and(|workspace| workspace.record.sealed.is_some()) {
-        return Ok(false);
-    }
-    let admin = common.join("worktrees").join(name);
-    let gitdir = read(&admin.join("gitdir"));
-    let gitfile = admin.join(sys::os_str(gitdir.trim_end()));
-    Ok(!gitdir.is_empty() && gitfile.parent().is_some_and(is_it))
-}
-
-/// The file in the state of a workspace that names both directories while it moves: the old one, a
-/// NUL, and the new one.
-pub const MOVING: &str = "moving";
-
-/// Returns true if the `.git` file of an unmounted workspace at `dir` says that only processes in
-/// its own namespace see its files.
-pub fn is_only_joined(dir: &Path) -> bool {
-    let content = by_path::read(&dir.join(".git")).ok().flatten().unwrap_or_default();
-    content.find(ONLY_JOINED).is_some()
-}
-
-fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
-    let state = directory(common).join(name);
-    let path = state.join("record");
-    let Some(pairs) = repo::settings_in(&path)? else { return Ok(None) };
-    let damaged = |what: &str| Error::Damaged { path: path.clone(), what: what.to_owned() };
-    let all = |key: &str| -> Vec<&BString> {
-        let wanted = format!("{SECTION}.{key}");
-        pairs.iter().filter(|(found, _)| *found == wanted).map(|(_, value)| value).collect()
-    };
-    let one = |key: &str| all(key).last().copied();
-    if let Some(version) = one("version").filter(|version| *version != VERSION) {
-        return Err(Error::Newer { path: path.clone(), version: version.to_string() });
-    }
-    let path_of = |value: &BString| PathBuf::from(sys::os_str(value));
-    let process = |pid: &BString| {
-        let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
-        pid.ok_or_else(|| damaged("it names no process"))
-    };
-    let dir = one("dir").map(path_of).filter(|dir| dir.is_absolute());
-    let backend = one("backend").and_then(|name| Backend::from_name(name));
-    let base = match (one("basedir"), one("base")) {
-        (Some(dir), Some(name)) => Some(BaseRef { dir: path_of(dir), name: name.to_string() }),
-        (None, None) => None,
-        _ => return Err(damaged("it names half a base")),
-    };
-    let record = Record {
-        dir: dir.ok_or_else(|| damaged("it names no directory"))?,
-        backend: backend.ok_or_else(|| damaged("it names no known backend"))?,
-        base,
-        layers: all("layer").into_iter().map(path_of).collect(),
-        place: one("place").map(path_of),
-        durability: one("volatile").map(|_| Durability::Volatile),
-        activity: match (one("frozen"), one("begun"), one("check")) {
-            (Some(_), ..) => Activity::Frozen,
-            (None, Some(pid), _) => Activity::Begun(process(pid)?),
-            (None, None, Some(pid)) => Activity::Check(process(pid)?),
-            (None, None, None) => Activity::Active,
-        },
-        sealed: match one("sealed") {
-            Some(commit) => {
-                let object = |hex: &BString| {
-                    let mut kinds = [HashKind::Sha1, HashKind::Sha256].into_iter();
-                    let oid = kinds.find_map(|kind| ObjectId::from_hex(kind, hex));
-                    oid.ok_or_else(|| damaged("it names no commit"))
-                };
-                let branch = one("branch").cloned().ok_or_else(|| damaged("it names no branch"))?;
-                let landed = match (one("landed"), one("as")) {
-                    (Some(tip), Some(new)) => Some(Landed { tip: object(tip)?, new: object(new)? }),
-                    _ => None,
-                };
-                Some(Sealed { branch, commit: object(commit)?, landed })
-            }
-            None => None,
-        },
-        door: one("service").map_or(Door::Own, |socket| Door::Service(path_of(socket))),
-        project: match one("project").map(|id| id.to_str().ok().and_then(|id| id.parse().ok())) {
-            Some(None) => return Err(damaged("it names no project")),
-            found => found.flatten(),
-        },
-    };
-    Ok(Some(Workspace { name: name.to_owned(), state, record }))
-}
-
-const SECTION: &str = "workspace";
-/// The version of the format. A record of this version does not name it.
-const VERSION: &str = "1";
-
-fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
-    let bytes = |path: &Path| BString::from(path.as_os_str().as_bytes());
-    let mut edits = Vec::new();
-    let mut add = |key: &str, value: BString| {
-        edits.push(Edit::Add { key: format!("{SECTION}.{key}").into(), value });
-    };
-    add("dir", bytes(&record.dir));
-    add("backend", record.backend.name().into());
-    if let Some(base) = &record.base {
-        add("baseDir", bytes(&base.dir));
-        add("base", base.name.as_str().into());
-    }
-    record.layers.iter().for_each(|layer| add("layer", bytes(layer)));
-    if let Some(place) = &record.place {
-        add("place", bytes(place));
-    }
-    if record.durability == Some(Durability::Volatile) {
-        add("volatile", "true".into());
-    }
-    match record.activity {
-        Activity::Active => {}
-        Activity::Frozen => add("frozen", "true".into()),
-        Activity::Begun(pid) => add("begun", pid.to_string().into()),
-        Activity::Check(pid) => add("check", pid.to_string().into()),
-    }
-    if let Some(Sealed { branch, commit, landed }) = &record.sealed {
-        add("sealed", commit.to_string().into());
-        add("branch", branch.clone());
-        if let Some(Landed { tip, new }) = landed {
-            add("landed", tip.to_string().into());
-            add("as", new.to_string().into());
-        }
-    }
-    if let Door::Service(socket) = &record.door {
-        add("service", bytes(socket));
-    }
-    if let Some(project) = record.project {
-        add("project", project.to_string().into());
-    }
-    let content = format::config::edit(b"", &edits).map_err(store::config::Error::Key)?;
-    let mut lock = Lock::take(&state.join("record"), &LockOptions::default())?;
-    lock.write(&content)?;
-    Ok(lock.commit_synced(&hardened(fsync), Components::all())?)
-}
-
-/// Returns the sync policy for records: they are synced unless syncing is disabled. If a user syncs
-/// a file in the upper layer, the record that leads to it must be durable too.
-fn hardened(fsync: &Fsync) -> Fsync {
-    Fsync { components: Components::all(), ..*fsync }
-}
-
 #[cfg(test)]
 mod tests {
+    use format::HashKind;
+    use store::SharedRepository;
+
     use super::*;
 
     fn record() -> Record {
