@@ -7,9 +7,7 @@ use std::{
 };
 
 use bstr::{BStr, ByteSlice};
-use percent_encoding::percent_decode;
 use sys::UserPath;
-use url::Url;
 
 use crate::{AddressError, Error};
 
@@ -23,6 +21,24 @@ pub enum Scheme {
     Http,
     /// With TLS.
     Https,
+}
+
+/// The address of a web server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebAddress {
+    text: String,
+    parsed: http::Address,
+}
+
+impl WebAddress {
+    /// Returns the address as the user wrote it. It may hold a password.
+    pub fn with_password(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn parsed(&self) -> &http::Address {
+        &self.parsed
+    }
 }
 
 /// The address of a remote.
@@ -45,7 +61,7 @@ pub enum Address {
         name: String,
     },
     /// `https://host/path` and `http://host/path`; it may hold user and password.
-    Web(Url),
+    Web(WebAddress),
     /// `file:///dir`, or a path.
     Directory(PathBuf),
 }
@@ -75,8 +91,9 @@ fn parse(text: &BStr, cwd: &Path) -> Result<Address, AddressError> {
         return Ok(Address::Directory(path));
     };
     if scheme == b"file" {
-        let path: Vec<u8> = percent_decode(rest).collect();
-        let path = UserPath::new(path).resolve(Path::new("/")).map_err(|_| AddressError::Part("path"))?;
+        let path = UserPath::new(Vec::from(http::decode(rest)))
+            .resolve(Path::new("/"))
+            .map_err(|_| AddressError::Part("path"))?;
         return match rest.first() {
             Some(b'/') => Ok(Address::Directory(path)),
             _ => Err(AddressError::Part("path (three slashes begin one)")),
@@ -98,11 +115,9 @@ fn parse(text: &BStr, cwd: &Path) -> Result<Address, AddressError> {
             }
         }
         b"oci" | b"oci+http" => {
-            let parsed =
-                Url::parse(&format!("http://{first}/")).map_err(|_| AddressError::Part("registry"))?;
-            if !parsed.username().is_empty() || parsed.password().is_some() || parsed.host_str().is_none() {
-                return Err(AddressError::Part("registry"));
-            }
+            let parsed = http::Address::parse(format!("http://{first}/").as_bytes());
+            let parsed = parsed.filter(|parsed| parsed.user.is_none() && parsed.host.is_ascii());
+            let parsed = parsed.ok_or(AddressError::Part("registry"))?;
             let plain = scheme == b"oci+http" || is_loopback(&parsed);
             let scheme = if plain { Scheme::Http } else { Scheme::Https };
             if is_repository(second) {
@@ -115,13 +130,11 @@ fn parse(text: &BStr, cwd: &Path) -> Result<Address, AddressError> {
         }
         b"https" | b"http" => {
             let text = text.to_str().map_err(|_| AddressError::Part("URL"))?;
-            let mut url = Url::parse(text).map_err(|_| AddressError::Part("URL"))?;
-            if url.host_str().is_none() || url.query().is_some() || url.fragment().is_some() {
-                return Err(AddressError::Part("URL"));
-            }
-            let path = url.path().trim_end_matches('/').to_owned();
-            url.set_path(&path);
-            Ok(Address::Web(url))
+            let bare = text.trim_end_matches('/');
+            let parsed = http::Address::parse(bare.as_bytes());
+            let parsed = parsed.filter(|parsed| parsed.host.is_ascii() && !bare.contains(['?', '#']));
+            let parsed = parsed.ok_or(AddressError::Part("URL"))?;
+            Ok(Address::Web(WebAddress { text: bare.to_owned(), parsed }))
         }
         _ => Err(AddressError::Scheme),
     }
@@ -138,9 +151,8 @@ fn is_repository(name: &str) -> bool {
     name.len() <= 255 && name.split('/').all(part)
 }
 
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
+fn is_loopback(url: &http::Address) -> bool {
+    let host = url.host_name();
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
@@ -162,11 +174,8 @@ impl fmt::Display for Address {
             Address::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
             Address::Registry { host, name, .. } => write!(f, "oci://{host}/{name}"),
             Address::Web(url) => {
-                let mut url = url.clone();
-                // A URL with a host may have no user.
-                let _ = url.set_username("");
-                let _ = url.set_password(None);
-                f.write_str(url.as_str().trim_end_matches('/'))
+                let text = url.parsed.without_user();
+                f.write_str(text.to_str_lossy().trim_end_matches('/'))
             }
             Address::Directory(path) => write!(f, "file://{}", path.display()),
         }

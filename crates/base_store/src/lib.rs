@@ -28,7 +28,7 @@ use backend::Backend;
 use directory::Directory;
 use network::Network;
 
-pub use address::{Address, Scheme};
+pub use address::{Address, Scheme, WebAddress};
 pub use error::{AddressError, Error};
 
 /// The number of requests at once, unless the caller says otherwise.

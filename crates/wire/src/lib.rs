@@ -10,7 +10,6 @@
 //! that quotes it. Formats: Git's `gitprotocol-common(5)`, `gitprotocol-pack(5)`,
 //! `gitprotocol-v2(5)`, `gitremote-helpers(7)`.
 
-mod address;
 mod advertisement;
 mod capabilities;
 mod client;
@@ -42,6 +41,7 @@ pub mod url;
 mod v0;
 mod v2;
 
+pub use ::http::AddressFamily;
 pub use advertisement::{Advertisement, RemoteRef};
 pub use client::Client;
 pub use connection::{Connection, Feature};
@@ -49,7 +49,7 @@ pub use environment::without_repository;
 pub use error::{Error, HttpError};
 pub use helper::Wanted as HelperRequest;
 pub use http::{Beginning, ClientSettings, Resume};
-pub use options::{AddressFamily, ConnectOptions, Version};
+pub use options::{ConnectOptions, Version};
 pub use pack_stream::{PackStream, PackUri};
 pub use request::{Limits, Negotiator, NoHaves, Request, Sideband};
 pub use settings::Settings;

@@ -4,7 +4,7 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::address::{Address, decode};
+use ::http::{Address, decode};
 
 /// The specificity with which the URL of a setting matches: the longer host wins, then the longer
 /// path, then the user name.

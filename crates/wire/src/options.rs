@@ -2,21 +2,10 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
+use ::http::AddressFamily;
 use bstr::BString;
 
 use super::Tracer;
-
-/// The address family of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum AddressFamily {
-    #[default]
-    Any,
-    /// `-4`
-    V4,
-    /// `-6`
-    V6,
-}
 
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

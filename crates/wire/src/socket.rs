@@ -7,12 +7,13 @@ use std::{
     net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs},
 };
 
+use ::http::AddressFamily;
 use bstr::{BStr, BString, ByteSlice};
 use format::{keys, pkt};
 
 use super::{
-    AddressFamily, ConnectOptions, Error, Settings, Version,
-    interrupt::{self, Interrupt, Watched},
+    ConnectOptions, Error, Settings, Version,
+    interrupt::{Interrupt, Watched},
     link::Link,
     settings::all,
     url::Url,
@@ -36,7 +37,8 @@ impl Socket {
         let port = url.port.as_ref().map_or(PORT, |port| port.to_str().unwrap_or(PORT)).to_owned();
         let host = url.host.to_str_lossy().into_owned();
         let (family, voice) = (options.family, options.voice);
-        let stream = interrupt::interruptible(&interrupt, move || dial(&host, &port, family, voice))??;
+        let dialed = ::http::interruptible(&interrupt, move || dial(&host, &port, family, voice));
+        let stream = dialed.map_err(Error::of_wait)??;
         sys::keep_alive(&stream).map_err(Error::Io)?;
         let output = Watched { inner: stream, interrupt };
         Ok(Socket { output: BufReader::with_capacity(1 << 17, output) })

@@ -5,11 +5,12 @@
 
 use std::process::{Command, Stdio};
 
+use ::http::AddressFamily;
 use bstr::{BString, ByteSlice};
 use format::keys;
 
 use super::{
-    AddressFamily, Error, Settings, Version,
+    Error, Settings, Version,
     shell::{first_word, through_shell},
     url::Url,
 };

@@ -1,16 +1,18 @@
-//! The HTTP client of all remotes: TLS by rustls with ring, proxies by `http.proxy`, else by the
-//! usual variables.
+//! The HTTP client of all remotes: that of the crate `http`, with the settings of remotes.
 
-use std::{ops::Range, sync::Arc, time::Duration};
-
-use reqwest::{
-    Client, ClientBuilder, NoProxy, Proxy, RequestBuilder, Response, StatusCode, header::CONTENT_RANGE,
+use std::{
+    io::{self, Read as _},
+    ops::Range,
+    os::unix::ffi::OsStringExt as _,
+    sync::Arc,
+    time::Duration,
 };
-use rustls::ClientConfig;
+
+use bstr::{BString, ByteSlice as _};
+use http::{Broken, Cause, Client, Interrupted, Parts, Proxies, Request, Response, Watch};
 
 use super::{
-    progress::Progress,
-    retry::{Attempt, Retry, bad_status, no_answer},
+    retry::{Attempt, Retry, bad_status},
     tls,
 };
 use crate::{Error, Options};
@@ -21,12 +23,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A client, and how it repeats.
 #[derive(Clone)]
 pub(super) struct Http {
-    /// For requests without bodies. A read that takes long fails.
-    pub(super) client: Client,
-    /// For requests with bodies: the time until the answer includes that of sending.
-    pub(super) sender: Client,
+    client: Arc<Client>,
     pub(super) retry: Retry,
-    pub(super) timeout: Duration,
     /// The file of trusted certificates, for messages.
     pub(super) authorities: Arc<str>,
 }
@@ -35,74 +33,94 @@ impl Http {
     /// Makes a client. `ca_variable` is one more variable that names a file of certificates.
     pub(super) fn new(options: &Options<'_>, ca_variable: Option<&str>) -> Result<Http, Error> {
         let (tls, authorities) = tls::config(options, ca_variable)?;
-        let built = |builder: ClientBuilder| {
-            builder.build().map_err(|error| Error::Setting(format!("cannot make an HTTP client: {error}")))
-        };
-        let sender = builder(options, tls.clone())?;
-        let client = builder(options, tls)?.read_timeout(options.timeout);
-        Ok(Http {
-            client: built(client)?,
-            sender: built(sender)?,
-            retry: Retry::of(options),
-            timeout: options.timeout,
-            authorities: authorities.to_string().into(),
-        })
+        let variable = |name: &str| Some(BString::from((options.variable)(name)?.into_vec()));
+        let configured = options.proxy.as_ref().map(|proxy| proxy.as_str().into());
+        Ok(Http::of(
+            options,
+            tls,
+            Proxies::of(configured, &variable),
+            options.timeout,
+            &authorities.to_string(),
+        ))
     }
 
-    /// Sends a request that has no body, or a short one.
-    pub(super) async fn send(&self, request: RequestBuilder, address: &str) -> Result<Response, Attempt> {
-        request.send().await.map_err(|error| no_answer(address, error))
+    /// Makes a client for services of this machine, which answer within `timeout` or are not there.
+    pub(super) fn near(options: &Options<'_>, timeout: Duration) -> Result<Http, Error> {
+        let tls = http::tls::trusting(Vec::new()).map_err(|error| tls::bad(&error))?;
+        let http = Http::of(options, tls, Proxies::default(), timeout, "");
+        Ok(Http { retry: http.retry.short(), ..http })
     }
 
-    /// Sends a request of [`Http::sender`] whose body marks its progress.
-    pub(super) async fn send_watched(
-        &self,
-        request: RequestBuilder,
-        progress: &Progress,
-        address: &str,
-    ) -> Result<Response, Attempt> {
-        match progress.watch(self.timeout, request.send()).await {
-            Some(sent) => sent.map_err(|error| no_answer(address, error)),
-            None => {
-                let reason = format!("no progress for {} seconds", self.timeout.as_secs_f32());
-                Err(Attempt::Passing {
-                    error: Error::Failed { address: address.to_owned(), reason },
-                    after: None,
-                })
-            }
+    fn of(
+        options: &Options<'_>,
+        tls: Arc<http::tls::ClientConfig>,
+        proxies: Proxies,
+        timeout: Duration,
+        authorities: &str,
+    ) -> Http {
+        let client = Client::new(Parts {
+            tls,
+            proxies,
+            watch: Watch {
+                low_speed: None,
+                idle: Some(timeout),
+                interrupt: Some(Arc::clone(&options.interrupt)),
+            },
+            connect: timeout.min(CONNECT),
+            user_agent: concat!("sapwood/", env!("CARGO_PKG_VERSION")).into(),
+            kept: options.connections,
+        });
+        Http { client: Arc::new(client), retry: Retry::of(options), authorities: authorities.into() }
+    }
+
+    /// Sends a request. Returns the response, whatever its status is.
+    pub(super) fn send(&self, mut request: Request<'_>, address: &str) -> Result<Response<'_>, Attempt> {
+        if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept")) {
+            request.headers.push(("Accept".into(), "*/*".into()));
         }
+        self.client.send(request).map_err(|broken| no_answer(address, broken))
     }
 }
 
+/// Returns the text of a header.
+pub(super) fn text<'r>(response: &'r Response<'_>, name: &str) -> Option<&'r str> {
+    response.head.get(name)?.to_str().ok()
+}
+
+/// Returns true for a status of success.
+pub(super) fn is_success(response: &Response<'_>) -> bool {
+    (200..300).contains(&response.head.status)
+}
+
 /// Reads a response that must hold exactly the bytes of `range`.
-pub(super) async fn read_range(
-    response: Response,
+pub(super) fn read_range(
+    response: Response<'_>,
     range: &Range<u64>,
     address: &str,
 ) -> Result<Vec<u8>, Attempt> {
     let wrong = |reason: String| Attempt::Final(Error::Wrong { address: address.to_owned(), reason });
     let expected = range.end - range.start;
-    match response.status() {
-        StatusCode::PARTIAL_CONTENT => {
-            let given = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+    match response.head.status {
+        206 => {
+            let given = text(&response, "content-range");
             let asked = format!("bytes {}-{}/", range.start, range.end - 1);
             if !given.is_some_and(|given| given.starts_with(&asked)) {
                 return Err(wrong(format!("asked for {asked}, got {}", given.unwrap_or("no range"))));
             }
         }
         // The server sends whole files alone. That is right for one that is asked for as a whole.
-        StatusCode::OK if range.start == 0 && response.content_length() == Some(expected) => {}
-        StatusCode::OK => {
+        200 if range.start == 0 && response.length() == Some(expected) => {}
+        200 => {
             return Err(wrong(format!(
                 "asked for bytes {}-{}, got the whole file",
                 range.start,
                 range.end - 1
             )));
         }
-        _ => return Err(bad_status(address, response).await),
+        _ => return Err(bad_status(address, response)),
     }
     let length = usize::try_from(expected).map_err(|_| wrong("a range larger than memory".into()))?;
-    let bytes = read_body(response, length, address).await?;
+    let bytes = read_body(response, length, address)?;
     if bytes.len() == length {
         Ok(bytes)
     } else {
@@ -111,55 +129,41 @@ pub(super) async fn read_range(
 }
 
 /// Reads the body of a response. One longer than `limit` is an error.
-pub(super) async fn read_body(
-    mut response: Response,
-    limit: usize,
-    address: &str,
-) -> Result<Vec<u8>, Attempt> {
-    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
-    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(limit));
-    while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(address, error))? {
-        if chunk.len() > limit - bytes.len() {
-            let reason = format!("more than {limit} bytes");
-            return Err(Error::Wrong { address: address.to_owned(), reason }.into());
-        }
-        bytes.extend_from_slice(&chunk);
+pub(super) fn read_body(mut response: Response<'_>, limit: usize, address: &str) -> Result<Vec<u8>, Attempt> {
+    let announced = response.length().and_then(|length| usize::try_from(length).ok());
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(limit) + 1);
+    let read = response.by_ref().take(limit as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| cut(address, &error))?;
+    if bytes.len() > limit {
+        let reason = format!("more than {limit} bytes");
+        return Err(Error::Wrong { address: address.to_owned(), reason }.into());
     }
     Ok(bytes)
 }
 
-fn builder(options: &Options<'_>, tls: ClientConfig) -> Result<ClientBuilder, Error> {
-    let text = |name: &str| {
-        let upper = (options.variable)(name).or_else(|| (options.variable)(&name.to_lowercase()));
-        upper.and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
+/// Returns the failure that a body without an end is.
+fn cut(address: &str, error: &io::Error) -> Attempt {
+    if Interrupted::caused(error) {
+        return Attempt::Final(Error::Interrupted);
+    }
+    let error = Error::Failed { address: address.to_owned(), reason: error.to_string() };
+    Attempt::Passing { error, after: None }
+}
+
+/// Returns the failure that a request without an answer is.
+fn no_answer(address: &str, broken: Broken) -> Attempt {
+    let (address, reason) = (address.to_owned(), broken.text);
+    let error = match broken.cause {
+        Cause::Certificate(why) => {
+            let (reason, authorities) = (tls::words(&why), String::new());
+            return Attempt::Final(Error::Certificate { address, reason, authorities });
+        }
+        Cause::Interrupted => return Attempt::Final(Error::Interrupted),
+        Cause::Setting => return Attempt::Final(Error::Failed { address, reason }),
+        Cause::Proxy(407) => return Attempt::Final(Error::Denied { address, reason }),
+        Cause::Proxy(_) => Error::Unreachable { address, reason },
+        Cause::Unreachable(reason) => Error::Unreachable { address, reason },
+        Cause::Transfer => Error::Failed { address, reason },
     };
-    let mut builder = Client::builder()
-        .tls_backend_preconfigured(tls)
-        .http1_only()
-        .no_proxy()
-        .connect_timeout(options.timeout.min(CONNECT))
-        .pool_max_idle_per_host(options.connections)
-        .user_agent(concat!("sapwood/", env!("CARGO_PKG_VERSION")));
-    let except = text("NO_PROXY").and_then(|hosts| NoProxy::from_string(&hosts));
-    let bad = |name: &str| Error::Setting(format!("bad URL of a proxy in {name}"));
-    match options.proxy.as_deref() {
-        Some("") => return Ok(builder),
-        Some(url) => {
-            return Ok(builder.proxy(
-                Proxy::all(url).map_err(|_| bad(format::keys::http::PROXY.name()))?.no_proxy(except),
-            ));
-        }
-        None => {}
-    }
-    for (name, proxy) in [
-        ("HTTPS_PROXY", Proxy::https as fn(String) -> reqwest::Result<Proxy>),
-        // Upper case may come from a request that a CGI program serves.
-        ("http_proxy", Proxy::http),
-        ("ALL_PROXY", Proxy::all),
-    ] {
-        if let Some(url) = text(name) {
-            builder = builder.proxy(proxy(url).map_err(|_| bad(name))?.no_proxy(except.clone()));
-        }
-    }
-    Ok(builder)
+    Attempt::Passing { error, after: None }
 }

@@ -1,20 +1,25 @@
 //! Repetition of requests after failures that may pass.
 
-use std::time::{Duration, Instant};
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    io::Read as _,
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
 
-use reqwest::{Response, StatusCode, header::RETRY_AFTER};
+use http::{Interrupted, Response};
 
-use super::tls;
+use super::client::text;
 use crate::{Error, Options};
 
 /// The longest pause.
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The longest pause that a server may ask for.
 const LONGEST_WISH: Duration = Duration::from_secs(60);
 
 /// The bytes of a server's message that are shown.
-const SHOWN: usize = 300;
+const SHOWN: u64 = 300;
 
 /// A failed attempt.
 pub(super) enum Attempt {
@@ -31,27 +36,38 @@ impl From<Error> for Attempt {
 }
 
 /// How often to try, and how long to wait.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Retry {
     retries: u32,
     pause: Duration,
     patience: Duration,
+    interrupt: Option<Arc<AtomicBool>>,
 }
 
 impl Retry {
     pub(super) fn of(options: &Options<'_>) -> Retry {
-        Retry { retries: options.retries, pause: options.pause, patience: options.patience }
+        Retry {
+            retries: options.retries,
+            pause: options.pause,
+            patience: options.patience,
+            interrupt: Some(Arc::clone(&options.interrupt)),
+        }
+    }
+
+    /// Repeats once.
+    pub(super) fn short(self) -> Retry {
+        Retry { retries: 1, patience: Duration::ZERO, ..self }
     }
 
     /// Repeats `attempt` until it succeeds, fails for good, or has failed too often and too long.
     /// The pauses double; each is shortened by a random part, so that many hosts do not return at
     /// once.
-    pub(super) async fn run<T>(&self, attempt: impl AsyncFn() -> Result<T, Attempt>) -> Result<T, Error> {
+    pub(super) fn run<T>(&self, mut attempt: impl FnMut() -> Result<T, Attempt>) -> Result<T, Error> {
         let mut pause = self.pause;
         let mut tried = 0;
         let start = Instant::now();
         loop {
-            let (error, after) = match attempt().await {
+            let (error, after) = match attempt() {
                 Ok(value) => return Ok(value),
                 Err(Attempt::Final(error)) => return Err(error),
                 Err(Attempt::Passing { error, after }) => (error, after),
@@ -69,38 +85,45 @@ impl Retry {
                     error => error,
                 });
             }
-            let mut random = pause.mul_f64(rand::random_range(0.5..=1.0));
+            let mut random = pause.mul_f64(0.5 + random() / 2.0);
             if tried > self.retries {
                 // The last attempt is at the end of the time.
                 random = random.min(rest);
             }
-            tokio::time::sleep(after.map_or(random, |after| after.min(LONGEST_WISH).max(random))).await;
+            let wait = after.map_or(random, |after| after.min(LONGEST_WISH).max(random));
+            http::sleep(&self.interrupt, wait).map_err(|Interrupted| Error::Interrupted)?;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }
 
+/// Returns a random number from 0 to 1.
+fn random() -> f64 {
+    // Each state has random keys.
+    let bits = RandomState::new().hash_one(0_u8);
+    (bits >> 32) as f64 / f64::from(u32::MAX)
+}
+
 /// Returns the failure that a response with a bad status is.
-pub(super) async fn bad_status(address: &str, response: Response) -> Attempt {
-    let status = response.status();
-    let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    let message = message(response).await;
-    let reason = if message.is_empty() { status.to_string() } else { format!("{status}: {message}") };
+pub(super) fn bad_status(address: &str, mut response: Response<'_>) -> Attempt {
+    let message = message(&mut response);
+    refusal(address, &response, &message)
+}
+
+/// Returns the failure that a bad status with this message is.
+pub(super) fn refusal(address: &str, response: &Response<'_>, message: &str) -> Attempt {
+    let status = response.head.status;
+    let after = text(response, "retry-after").and_then(|value| value.parse().ok());
+    let words = format!("{status} {}", response.head.reason);
+    let reason =
+        if message.is_empty() { words.trim().to_owned() } else { format!("{}: {message}", words.trim()) };
     let address = address.to_owned();
     match status {
-        StatusCode::NOT_FOUND | StatusCode::GONE => Error::Missing { address }.into(),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-            Error::Denied { address, reason }.into()
-        }
-        StatusCode::RANGE_NOT_SATISFIABLE => {
-            Error::Wrong { address, reason: "it is shorter than expected".into() }.into()
-        }
-        StatusCode::NOT_IMPLEMENTED => Error::Failed { address, reason }.into(),
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Attempt::Passing {
-            error: Error::Failed { address, reason },
-            after: after.map(Duration::from_secs),
-        },
-        _ if status.is_server_error() => Attempt::Passing {
+        404 | 410 => Error::Missing { address }.into(),
+        401 | 403 | 407 => Error::Denied { address, reason }.into(),
+        416 => Error::Wrong { address, reason: "it is shorter than expected".into() }.into(),
+        501 => Error::Failed { address, reason }.into(),
+        408 | 429 | 500..=599 => Attempt::Passing {
             error: Error::Failed { address, reason },
             after: after.map(Duration::from_secs),
         },
@@ -109,57 +132,19 @@ pub(super) async fn bad_status(address: &str, response: Response) -> Attempt {
 }
 
 /// Returns the beginning of a server's message, on one line. Pages for browsers are left out.
-async fn message(mut response: Response) -> String {
+fn message(response: &mut Response<'_>) -> String {
     let mut bytes = Vec::new();
-    while bytes.len() < SHOWN {
-        let Ok(Some(chunk)) = response.chunk().await else { break };
-        bytes.extend_from_slice(&chunk);
-    }
-    bytes.truncate(SHOWN);
+    // The status is the failure to report, even if the message cannot be read.
+    let _ = response.by_ref().take(SHOWN).read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes);
     if text.trim_start().starts_with('<') {
         return String::new();
     }
+    one_line(&text)
+}
+
+/// Returns a text without line ends and other control characters.
+pub(super) fn one_line(text: &str) -> String {
     let text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     text.trim().to_owned()
-}
-
-/// Returns the failure that a request without an answer is.
-pub(super) fn no_answer(address: &str, error: reqwest::Error) -> Attempt {
-    let error = error.without_url();
-    let address = address.to_owned();
-    if let Some(reason) = tls::refusal(&error) {
-        return Attempt::Final(Error::Certificate { address, reason, authorities: String::new() });
-    }
-    let may_pass = !(error.is_builder() || error.is_redirect());
-    let error = if error.is_connect() {
-        Error::Unreachable { address, reason: innermost(&error) }
-    } else {
-        Error::Failed { address, reason: chain(&error) }
-    };
-    if may_pass { Attempt::Passing { error, after: None } } else { Attempt::Final(error) }
-}
-
-/// Returns the message of the last source of an error.
-pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut last = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    last.to_string()
-}
-
-/// Returns the message of an error with those of its sources that add something.
-pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        source = error.source();
-    }
-    text
 }

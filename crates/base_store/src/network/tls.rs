@@ -2,29 +2,10 @@
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::{
-        WebPkiServerVerifier,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-        verify_server_name,
-    },
-    crypto::ring,
-    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject as _},
-    server::ParsedCertificate,
-};
+use http::tls::{CertificateError, ClientConfig, SYSTEM_FILES, is_of_authority, parse, trusting};
 use sys::by_path;
 
 use crate::{Error, Options};
-
-/// Places of the certificates that a system trusts.
-const SYSTEM_FILES: [&str; 5] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// The file of the trusted certificates.
 #[derive(Clone, Debug)]
@@ -50,7 +31,7 @@ impl fmt::Display for Authorities {
 pub(super) fn config(
     options: &Options<'_>,
     ca_variable: Option<&str>,
-) -> Result<(ClientConfig, Authorities), Error> {
+) -> Result<(Arc<ClientConfig>, Authorities), Error> {
     let variable = |name: &str| {
         let value = (options.variable)(name).filter(|value| !value.is_empty())?;
         Some(Authorities { named_by: Some(name.to_owned()), file: Some(PathBuf::from(value)) })
@@ -77,106 +58,16 @@ pub(super) fn config(
             (parse(&text.unwrap_or_default()), Authorities { named_by: None, file })
         }
     };
-    let bad = |error: &dyn fmt::Display| Error::Setting(format!("cannot set up TLS: {error}"));
-    let provider = Arc::new(ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates.iter().cloned());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| bad(&error))?;
-    if roots.is_empty() {
-        // Every server is refused, with a reason.
-        return Ok((builder.with_root_certificates(roots).with_no_client_auth(), authorities));
-    }
-    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    let verifier = Verifier { usual: usual.map_err(|error| bad(&error))?, certificates };
-    let config = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-    Ok((config.with_no_client_auth(), authorities))
+    Ok((trusting(certificates).map_err(|error| bad(&error))?, authorities))
 }
 
-fn parse(text: &[u8]) -> Vec<CertificateDer<'static>> {
-    CertificateDer::pem_slice_iter(text).filter_map(Result::ok).collect()
+/// Returns the error for TLS that cannot be set up.
+pub(super) fn bad(reason: &str) -> Error {
+    Error::Setting(format!("cannot set up TLS: {reason}"))
 }
 
-/// Verifies as usual, and also accepts a server whose own certificate is one of the trusted ones,
-/// although it says that it is an authority. OpenSSL, and so Git, accepts it: it is what
-/// `openssl req -x509` makes.
-#[derive(Debug)]
-struct Verifier {
-    usual: Arc<WebPkiServerVerifier>,
-    certificates: Vec<CertificateDer<'static>>,
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let verified = self.usual.verify_server_cert(certificate, intermediates, name, response, now);
-        match verified {
-            // The period is checked before this.
-            Err(error)
-                if is_authority(&error) && self.certificates.iter().any(|ours| ours == certificate) =>
-            {
-                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
-                Ok(ServerCertVerified::assertion())
-            }
-            verified => verified,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.usual.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.usual.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
-    }
-}
-
-/// Returns true for a server's certificate that says that it is an authority. rustls has no variant
-/// for it.
-fn is_authority(error: &rustls::Error) -> bool {
-    matches!(error, rustls::Error::InvalidCertificate(CertificateError::Other(other))
-        if format!("{other:?}").contains("CaUsedAsEndEntity"))
-}
-
-/// Returns the reason why a certificate was refused, if that is the cause of an error.
-pub(super) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(rustls::Error::InvalidCertificate(reason)) = error.downcast_ref() {
-            return Some(words(reason));
-        }
-        // The error inside another is not its source, but its source's.
-        let inside = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
-        next = match inside {
-            Some(inside) => Some(inside),
-            None => error.source(),
-        };
-    }
-    None
-}
-
-fn words(reason: &CertificateError) -> String {
+/// Returns the reason why a certificate is refused.
+pub(super) fn words(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => "no trusted authority signed it".to_owned(),
         // A trusted authority has the name of the one that signed it, and another key.
@@ -191,7 +82,7 @@ fn words(reason: &CertificateError) -> String {
             "it is for a server with another name".to_owned()
         }
         CertificateError::Revoked => "it is revoked".to_owned(),
-        other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+        other if is_of_authority(other) => {
             "it is that of an authority, and not among the trusted ones".to_owned()
         }
         other => other.to_string(),

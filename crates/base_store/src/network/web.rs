@@ -1,75 +1,54 @@
 //! A web server: read only, by ranges.
-//!
-//! This is reqwest, which S3 and registries use too, and not `object_store`'s store for HTTP: that
-//! one speaks WebDAV, and takes no headers of one request.
 
 use std::{ops::Range, path::Path};
 
-use async_trait::async_trait;
+use bstr::BString;
 use format::base_files::{DataFile, Digest, RecordKind, RecordName};
-use percent_encoding::percent_decode_str;
-use reqwest::{
-    Method, RequestBuilder, StatusCode,
-    header::{HeaderMap, HeaderName, HeaderValue, RANGE},
-};
-use url::Url;
+use http::{Body, Request};
 
 use super::{
     Store,
-    client::{Http, read_body, read_range},
+    client::{Http, is_success, read_body, read_range},
     retry::{Attempt, bad_status},
 };
-use crate::{Address, Error, LONGEST_RECORD, Options, StoredData, StoredRecord};
+use crate::{Address, Error, LONGEST_RECORD, Options, StoredData, StoredRecord, WebAddress};
 
 /// See the module.
 pub(super) struct Web {
     http: Http,
     address: Address,
-    url: Url,
-    credentials: Option<(String, String)>,
-    headers: HeaderMap,
+    url: http::Address,
+    /// `http.extraHeader`, and the credentials.
+    headers: Vec<(String, BString)>,
 }
 
 impl Web {
     pub(super) fn open(
         address: &Address,
-        url: &Url,
+        url: &WebAddress,
         http: Http,
         options: &Options<'_>,
     ) -> Result<Web, Error> {
-        let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let own = (!url.username().is_empty())
-            .then(|| (decode(url.username()), decode(url.password().unwrap_or_default())));
-        let mut bare = url.clone();
-        // A URL with a host may have no user.
-        let _ = bare.set_username("");
-        let _ = bare.set_password(None);
-        let mut headers = HeaderMap::new();
+        let url = url.parsed().clone();
+        let mut headers = Vec::new();
         for header in &options.headers {
-            let parsed = header.split_once(':').and_then(|(name, value)| {
-                Some((name.trim().parse::<HeaderName>().ok()?, value.trim().parse::<HeaderValue>().ok()?))
-            });
-            let (name, mut value) = parsed.ok_or_else(|| Error::Setting("bad HTTP header".into()))?;
-            value.set_sensitive(true);
-            headers.append(name, value);
+            let parsed = header.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+            let parsed = parsed.filter(|(name, value)| http::is_header(name, value.as_bytes()));
+            let (name, value) = parsed.ok_or_else(|| Error::Setting("bad HTTP header".into()))?;
+            headers.push((name.to_owned(), value.into()));
         }
-        Ok(Web {
-            http,
-            address: address.clone(),
-            url: bare,
-            credentials: own.or_else(|| options.credentials.clone()),
-            headers,
-        })
+        let own = url.user.as_ref().filter(|user| !user.is_empty());
+        let own = own.map(|user| http::basic(user, url.password.as_deref().map_or(b"", |text| text)));
+        let given = || options.credentials.as_ref();
+        let given = || given().map(|(user, password)| http::basic(user.as_bytes(), password.as_bytes()));
+        headers.extend(own.or_else(given).map(|value| ("Authorization".to_owned(), value)));
+        Ok(Web { http, address: address.clone(), url, headers })
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let mut url = self.url.clone();
-        url.set_path(&format!("{}/{path}", self.url.path().trim_end_matches('/')));
-        let request = self.http.client.request(method, url).headers(self.headers.clone());
-        match &self.credentials {
-            Some((user, password)) => request.basic_auth(user, Some(password)),
-            None => request,
-        }
+    fn request(&self, method: &'static str, path: &str) -> Request<'static> {
+        let mut address = self.url.clone();
+        address.target = format!("{}/{path}", self.url.target.to_string().trim_end_matches('/')).into();
+        Request { method, address, headers: self.headers.clone(), body: Body::Empty }
     }
 
     fn unsupported<T>(&self, what: &'static str) -> Result<T, Error> {
@@ -77,77 +56,77 @@ impl Web {
     }
 }
 
-#[async_trait(?Send)]
 impl Store for Web {
-    async fn has(&self, digest: &Digest) -> Result<bool, Error> {
+    fn has(&self, digest: &Digest) -> Result<bool, Error> {
         let path = digest.path();
         let address = self.address.of(&path);
-        let attempt = async || {
-            let response = self.http.send(self.request(Method::HEAD, &path), &address).await?;
-            if response.status().is_success() {
+        let attempt = || {
+            let response = self.http.send(self.request("HEAD", &path), &address)?;
+            if is_success(&response) {
                 Ok(true)
             } else {
-                match bad_status(&address, response).await {
+                match bad_status(&address, response) {
                     Attempt::Final(Error::Missing { .. }) => Ok(false),
                     failed => Err(failed),
                 }
             }
         };
-        self.http.retry.run(attempt).await
+        self.http.retry.run(attempt)
     }
 
-    async fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error> {
+    fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error> {
         let path = digest.path();
         let address = self.address.of(&path);
         let asked = format!("bytes={}-{}", range.start, range.end - 1);
-        let attempt = async || {
-            let request = self.request(Method::GET, &path).header(RANGE, &asked);
-            read_range(self.http.send(request, &address).await?, &range, &address).await
+        let attempt = || {
+            let mut request = self.request("GET", &path);
+            request.headers.push(("Range".into(), asked.as_str().into()));
+            read_range(self.http.send(request, &address)?, &range, &address)
         };
-        self.http.retry.run(attempt).await
+        self.http.retry.run(attempt)
     }
 
-    async fn write(&self, _: &Digest, _: &Path) -> Result<(), Error> {
+    fn write(&self, _: &Digest, _: &Path) -> Result<(), Error> {
         self.unsupported("writing")
     }
 
-    async fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error> {
+    fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error> {
         let path = name.path();
         let address = self.address.of(&path);
-        let attempt = async || {
-            let response = self.http.send(self.request(Method::GET, &path), &address).await?;
-            match response.status() {
-                StatusCode::OK => read_body(response, LONGEST_RECORD, &address).await.map(Some),
-                _ => match bad_status(&address, response).await {
+        let attempt = || {
+            let response = self.http.send(self.request("GET", &path), &address)?;
+            match response.head.status {
+                200 => read_body(response, LONGEST_RECORD, &address).map(Some),
+                _ => match bad_status(&address, response) {
                     Attempt::Final(Error::Missing { .. }) => Ok(None),
                     failed => Err(failed),
                 },
             }
         };
-        self.http.retry.run(attempt).await
+        self.http.retry.run(attempt)
     }
 
-    async fn set_record(&self, _: &RecordName, _: &[u8], _: &[DataFile]) -> Result<(), Error> {
+    fn set_record(&self, _: &RecordName, _: &[u8], _: &[DataFile]) -> Result<(), Error> {
         self.unsupported("writing")
     }
 
-    async fn remove_record(&self, _: &RecordName) -> Result<(), Error> {
+    fn remove_record(&self, _: &RecordName) -> Result<(), Error> {
         self.unsupported("removing")
     }
 
-    async fn records(&self, _: RecordKind) -> Result<Vec<StoredRecord>, Error> {
+    fn records(&self, _: RecordKind) -> Result<Vec<StoredRecord>, Error> {
         self.unsupported("listing")
     }
 
-    async fn data(&self) -> Result<Vec<StoredData>, Error> {
+    fn data(&self) -> Result<Vec<StoredData>, Error> {
         self.unsupported("listing")
     }
 
-    async fn remove(&self, _: &Digest) -> Result<(), Error> {
+    fn remove(&self, _: &Digest) -> Result<(), Error> {
         self.unsupported("removing")
     }
 
-    async fn touch(&self, _: &Digest) -> Result<(), Error> {
+    fn touch(&self, _: &Digest) -> Result<(), Error> {
         self.unsupported("writing")
     }
 }

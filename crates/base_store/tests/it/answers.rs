@@ -118,8 +118,8 @@ fn the_message_of_a_server_is_shown() {
 #[test]
 fn a_registry_gets_a_token_for_each_kind_of_access() {
     let server = Answering::by(|head, _| {
-        let host = head.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
-        let authorization = head.lines().find_map(|line| line.strip_prefix("authorization: "));
+        let host = head.lines().find_map(|line| line.strip_prefix("Host: ")).expect("a host");
+        let authorization = head.lines().find_map(|line| line.strip_prefix("Authorization: "));
         let line = head.lines().next().expect("a request");
         if line.contains("/token?") {
             assert_eq!(authorization, Some("Basic YWxpY2U6b3BlbiBzZXNhbWU="));
@@ -184,5 +184,106 @@ fn a_missing_bucket_is_not_an_empty_one() {
         assert!(matches!(error, Error::NoBucket { .. }), "{error:?}");
         assert!(error.to_string().contains("NoSuchBucket: gone"), "{error}");
         assert!(error.advice().expect("a remedy").contains("AWS_ENDPOINT_URL"));
+    }
+}
+
+/// A server gets a password only if the address names it.
+#[test]
+fn another_server_gets_no_password() {
+    let other = Answering::by(|_, _| response("200 OK", "", "good"));
+    let to = other.acceptor.address();
+    let server = Answering::by(move |_, _| {
+        response("302 Found", &format!("Location: http://{to}/there\r\n"), "look there")
+    });
+    let url = format!("http://alice:secret@{}", server.acceptor.address());
+    let remote = open(&url, &[], &Tuning::default()).expect("opened");
+    let read = remote.record(&name(RecordKind::Branch, "main")).expect("read");
+    assert_eq!(read.as_deref(), Some(&b"good"[..]));
+    assert!(server.heads()[0].contains("Authorization: Basic YWxpY2U6c2VjcmV0"), "{:?}", server.heads());
+    let heads = other.heads();
+    assert!(heads[0].starts_with("GET /there HTTP/1.1"), "{heads:?}");
+    assert!(!heads[0].to_lowercase().contains("authorization"), "{heads:?}");
+}
+
+#[test]
+fn endless_redirects_and_endless_heads_are_errors() {
+    let there = Answering::by(|_, _| response("302 Found", "Location: /again\r\n", ""));
+    let error = there.web().record(&name(RecordKind::Branch, "main")).expect_err("it never ends");
+    assert!(error.to_string().contains("redirects"), "{error}");
+    assert_eq!(there.heads().len(), 11);
+    let elsewhere = Answering::by(|_, _| response("302 Found", "Location: file:///etc/passwd\r\n", ""));
+    let error = elsewhere.web().record(&name(RecordKind::Branch, "main")).expect_err("not HTTP");
+    assert!(error.to_string().contains("file:///etc/passwd"), "{error}");
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(400 << 10));
+    let long = Answering::by(move |_, _| long.clone());
+    let error = long.web().record(&name(RecordKind::Branch, "main")).expect_err("too long");
+    assert!(error.to_string().contains("Too large response headers"), "{error}");
+}
+
+/// A server that gives keys, and that is the store, too.
+fn giver() -> Answering {
+    Answering::by(|head, _| {
+        let line = head.lines().next().expect("a request");
+        let json = r#"{"Code":"Success","AccessKeyId":"AKGIVEN","SecretAccessKey":"s","Token":"given-token",
+            "Expiration":"2999-01-01T00:00:00Z"}"#;
+        let xml = "<R><Credentials><AccessKeyId>AKGIVEN</AccessKeyId><SecretAccessKey>s</SecretAccessKey>\
+            <SessionToken>given-token</SessionToken><Expiration>2999-01-01T00:00:00Z</Expiration></Credentials></R>";
+        match line {
+            _ if line.starts_with("PUT /latest/api/token ") => response("200 OK", "", "ticket"),
+            _ if line.contains("/security-credentials/role") => response("200 OK", "", json),
+            _ if line.contains("/security-credentials/ ") => {
+                assert!(head.contains("X-aws-ec2-metadata-token: ticket\r\n"), "{head}");
+                response("200 OK", "", "role")
+            }
+            _ if line.starts_with("GET /container ") => {
+                assert!(head.contains("Authorization: pod-token\r\n"), "{head}");
+                response("200 OK", "", json)
+            }
+            _ if line.contains("AssumeRoleWithWebIdentity") => {
+                assert!(line.contains("RoleArn=arn%3Arole&") && line.contains("WebIdentityToken=pod-token"));
+                response("200 OK", "", xml)
+            }
+            _ => response("200 OK", "", "good"),
+        }
+    })
+}
+
+#[test]
+fn services_give_the_keys_of_s3() {
+    let token = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(token.path(), "pod-token\n").expect("written");
+    let token = token.path();
+    for (kind, requests) in [("machine", 3), ("container", 1), ("identity", 1)] {
+        let server = giver();
+        let url = format!("http://{}", server.acceptor.address());
+        let mut variables =
+            vec![("AWS_ENDPOINT_URL", url.as_str().into()), ("AWS_REGION", "eu-north-1".into())];
+        match kind {
+            "machine" => variables.push(("AWS_METADATA_ENDPOINT", url.as_str().into())),
+            "container" => variables.extend([
+                ("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("{url}/container").into()),
+                ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.into()),
+            ]),
+            _ => variables.extend([
+                ("AWS_WEB_IDENTITY_TOKEN_FILE", token.into()),
+                ("AWS_ROLE_ARN", "arn:role".into()),
+                ("AWS_ENDPOINT_URL_STS", url.as_str().into()),
+            ]),
+        }
+        let remote = open("s3://bases", &variables, &Tuning::default()).expect("opened");
+        for _ in 0..2 {
+            let read = remote.record(&name(RecordKind::Branch, "main"));
+            assert_eq!(read.expect("read").as_deref(), Some(&b"good"[..]), "{kind}");
+        }
+        // The keys are asked for once.
+        let heads = server.heads();
+        assert_eq!(heads.len(), requests + 2, "{kind}: {heads:#?}");
+        let last = heads.last().expect("a request");
+        assert!(last.starts_with("GET /bases/branches/main "), "{kind}: {last}");
+        assert!(
+            last.contains("Credential=AKGIVEN/") && last.contains("/eu-north-1/s3/aws4_request"),
+            "{last}"
+        );
+        assert!(last.contains("x-amz-security-token: given-token\r\n"), "{kind}: {last}");
     }
 }

@@ -25,9 +25,10 @@ fn crates_below_import_only_these() {
     let edges: &[(&str, &[&str])] = &[
         ("repo", &["format", "objects", "sys", "wire"]),
         ("store", &["format", "sys"]),
-        ("base_store", &["format", "sys"]),
+        ("base_store", &["format", "http", "sys"]),
         ("objects", &["format", "sys"]),
-        ("wire", &["format", "sys"]),
+        ("wire", &["format", "http", "sys"]),
+        ("http", &["sys"]),
         ("format", &[]),
         ("sys", &[]),
     ];
@@ -40,5 +41,24 @@ fn crates_below_import_only_these() {
         let own = names.filter(|name| !name.is_empty() && crates.join(name).join("Cargo.toml").exists());
         let own: Vec<&str> = own.collect();
         assert_eq!(own, *allowed, "{name}");
+    }
+}
+
+/// The program is without async: only the driver for volumes and the servers of tests have it.
+#[test]
+fn the_program_has_one_http_stack_and_no_async() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for entry in std::fs::read_dir(&crates).expect("a directory").map(|entry| entry.expect("an entry")) {
+        let name = entry.file_name().into_string().expect("a name");
+        let Ok(manifest) = std::fs::read_to_string(entry.path().join("Cargo.toml")) else { continue };
+        if ["csi", "lab", "testkit"].contains(&name.as_str()) {
+            continue;
+        }
+        let (own, _) = manifest.split_once("[dev-dependencies]").unwrap_or((&manifest, ""));
+        for crate_name in ["futures-util", "hyper", "object_store", "reqwest", "tokio", "ureq"] {
+            assert!(!own.lines().any(|line| line.starts_with(crate_name)), "{name}: {crate_name}");
+        }
+        let speaks = own.lines().any(|line| line.starts_with("rustls") || line.starts_with("httparse"));
+        assert_eq!(speaks, name == "http", "{name}");
     }
 }

@@ -150,7 +150,7 @@ impl<'a> Access<'a> {
 fn settings_url(address: &Address, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     match address {
         Address::Directory(_) => None,
-        Address::Web(url) => Some(url.to_string()),
+        Address::Web(url) => Some(url.with_password().to_owned()),
         Address::Registry { scheme: base_store::Scheme::Http, host, name } => {
             Some(format!("http://{host}/{name}"))
         }

@@ -9,13 +9,13 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use ::http::Address;
 use bstr::{BStr, BString, ByteSlice};
 use sys::terminal::Echo;
 
 use super::{Credential, Operation, prompt::Prompter};
 use crate::{
     Settings,
-    address::Address,
     matching::{self, Choice},
 };
 

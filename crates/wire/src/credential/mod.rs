@@ -9,11 +9,11 @@
 mod keeper;
 mod prompt;
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BString, ByteSlice};
 
 pub(super) use keeper::Keeper;
 
-use super::address::{Address, decode};
+use ::http::{Address, basic, decode};
 
 /// The capabilities of helpers beyond user names and passwords.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Credential {
             return Some(BString::from(format!("{scheme} {value}")));
         }
         let (user, password) = (self.username.as_ref()?, self.password.as_ref()?);
-        Some(basic(user.as_bstr(), password.as_bstr()))
+        Some(basic(user, password))
     }
 
     /// Clears the secret, so that it can be requested again.
@@ -216,13 +216,6 @@ impl Operation {
 
 fn is_true(value: &[u8]) -> bool {
     format::config::parse_bool(Some(value.as_bstr())).unwrap_or(false)
-}
-
-/// Returns the value of `Authorization` for a user and a password.
-pub(super) fn basic(user: &BStr, password: &BStr) -> BString {
-    use base64::{Engine as _, engine::general_purpose::STANDARD};
-    let text = [user.as_bytes(), b":", password].concat();
-    format!("Basic {}", STANDARD.encode(text)).into()
 }
 
 /// Percent-encodes characters that are not allowed in the user name of a URL.

@@ -4,6 +4,7 @@ mod http;
 
 use std::io;
 
+use ::http::Interrupted;
 use bstr::BString;
 
 pub use http::HttpError;
@@ -69,6 +70,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error of a wait that may have been interrupted.
+    pub(crate) fn of_wait(error: io::Error) -> Error {
+        if Interrupted::caused(&error) { Error::Interrupted } else { Error::Io(error) }
+    }
+
     /// Returns the error that a link wrapped into an [`io::Error`], or [`Error::Io`].
     pub(crate) fn of_io(error: io::Error) -> Error {
         match error.downcast::<Error>() {

@@ -12,11 +12,12 @@ use std::{
     process::Command,
 };
 
+use ::http::AddressFamily;
 use bstr::{BStr, BString, ByteSlice};
 use format::HashKind;
 
 pub use self::list::Wanted;
-use super::{AddressFamily, ConnectOptions, Error, Version, link::Link, process::Process};
+use super::{ConnectOptions, Error, Version, link::Link, process::Process};
 
 /// The maximum length of a line from a helper, in bytes. Git has no limit; no helper needs more.
 const MAX_LINE: u64 = 1 << 20;

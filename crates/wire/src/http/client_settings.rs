@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
+use ::http::Address;
 use bstr::{BStr, BString};
 
 use super::settings::UrlSettings;
 use crate::{
     Error, HttpError, Settings,
-    address::Address,
     credential::{Credential, Keeper},
 };
 
@@ -45,7 +45,7 @@ impl ClientSettings {
         let _ = keeper.ask_helpers(&mut credential, &address);
         Ok(ClientSettings {
             ca_file: settings.tls.ca_file,
-            proxy: settings.proxy,
+            proxy: settings.proxies.configured,
             headers: settings.extra_headers,
             credentials: credential.username.zip(credential.password),
             low_speed_time: settings.low_speed.map(|(_, time)| time),

@@ -5,9 +5,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use ::http::Address;
 use bstr::{BString, ByteSlice};
-
-use crate::address::Address;
 
 /// A cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]

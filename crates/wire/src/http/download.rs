@@ -5,11 +5,11 @@
 
 use std::io::{self, Read as _, Write};
 
+use ::http::Head;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{
     Setup,
-    message::Head,
     session::{Request, Response},
 };
 use crate::{Error, HttpError};

@@ -3,21 +3,16 @@
 //! Order: [`connect`] reads the settings for the URL and requests `info/refs`, which may redirect
 //! to another URL. Each later request is one POST to `git-upload-pack` there.
 //!
-//! HTTP/1.1, one connection at a time. Formats: Git's `gitprotocol-http(5)`, RFC 9110, RFC 9112.
+//! One connection at a time; the crate `http` makes it. Format: Git's `gitprotocol-http(5)`.
 //! Messages that a user may search for are those of Git with libcurl and OpenSSL.
 
 mod body;
-mod broken;
 mod client_settings;
 mod cookies;
 mod download;
-mod message;
 mod netrc;
-mod proxy;
 mod session;
 mod settings;
-mod stream;
-mod tls;
 
 use std::{
     io::{self, Read},
@@ -25,6 +20,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
+use ::http::{Address, AddressFamily, Watch};
 use bstr::{BStr, BString, ByteSlice};
 
 pub use client_settings::ClientSettings;
@@ -34,12 +30,8 @@ pub use download::{Beginning, Resume};
 use self::{
     session::{Allowed, Parts, Request, Response, Session},
     settings::UrlSettings,
-    stream::Watch,
 };
-use super::{
-    AddressFamily, Error, HttpError, Settings, Version, address::Address, credential::Keeper, link::Link,
-    policy,
-};
+use super::{Error, HttpError, Settings, Version, credential::Keeper, link::Link, policy};
 
 /// The parameters of a connection.
 pub(super) struct Setup<'a> {
@@ -62,12 +54,12 @@ impl Setup<'_> {
         })?;
         let mut settings = UrlSettings::load(self.settings, &address)?;
         if self.proxy.is_some() {
-            settings.proxy.clone_from(&self.proxy);
+            settings.proxies.configured.clone_from(&self.proxy);
         }
         let keeper = Keeper::new(self.settings, self.dir.to_owned(), self.interrupt.clone());
         let is_allowed = |scheme: &str| policy::check(self.settings, scheme.into()).is_ok();
         let parts = Parts {
-            watch: Watch { low_speed: settings.low_speed, interrupt: self.interrupt.clone() },
+            watch: Watch { low_speed: settings.low_speed, idle: None, interrupt: self.interrupt.clone() },
             settings,
             family: self.family,
             print: self.settings.message_printer(),

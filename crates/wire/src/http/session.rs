@@ -13,24 +13,24 @@ use std::{
     time::Duration,
 };
 
+use ::http::{
+    Address, AddressFamily, Broken, Cause, Connected, Conversation, Head, Interrupted, Message, Proxy, Route,
+    Watch, tls::ClientConfig,
+};
 use bstr::{BString, ByteSlice};
-use rustls::ClientConfig;
 
 use self::auth::Offered;
 use super::{
-    broken::Broken,
     cookies::Jar,
-    message::{Conversation, Head, Message},
-    proxy::Proxy,
     settings::{Redirects, UrlSettings},
-    stream::{self, Watch},
 };
 use crate::{
-    AddressFamily, HttpError,
-    address::Address,
+    HttpError,
     credential::{Credential, Keeper},
-    interrupt,
 };
+
+/// The timeout for connecting to one address. curl has the same timeout for all addresses together.
+const CONNECT: Duration = Duration::from_secs(300);
 
 /// The maximum number of redirects in a row, which is the limit that Git sets for curl.
 const MAX_REDIRECTS: usize = 20;
@@ -227,8 +227,8 @@ impl Session {
             return Err(self.broken(request, "The requested URL returned error: 429"));
         }
         (self.print)(&format!("warning: rate limited, waiting {seconds} seconds before retry"));
-        interrupt::sleep(&self.watch.interrupt, Duration::from_secs(seconds))
-            .map_err(|error| HttpError::Io(io::Error::other(error)))
+        ::http::sleep(&self.watch.interrupt, Duration::from_secs(seconds))
+            .map_err(|Interrupted| interrupted())
     }
 
     /// Sends one request and reads the head of its response. The body can be read afterwards.
@@ -238,7 +238,7 @@ impl Session {
             conversation.drain();
             conversation.is_free().then_some((server, conversation))
         });
-        let proxy = Proxy::of(&self.settings, &request.address)?;
+        let proxy = self.proxy(&request.address)?;
         let headers = self.headers(request, proxy.as_ref());
         let whole = request.address.without_user();
         let is_relayed = proxy.is_some() && !request.address.tls;
@@ -257,20 +257,19 @@ impl Session {
             }
         }
         let mut conversation = match self.connect(request, proxy.as_ref()) {
-            Ok(Connected::Tunnel(conversation)) => conversation,
+            Ok(Connected::Server(conversation)) => conversation,
             Ok(Connected::Refused(head)) => return Ok(head),
-            Err(Failed::Broken(Broken(reason))) => return Err(self.broken(request, &reason)),
-            Err(Failed::Http(error)) => return Err(error),
+            Err(Broken { cause: Cause::Interrupted, .. }) => return Err(interrupted()),
+            Err(Broken { cause: Cause::Setting, text }) => return Err(HttpError::Setting(text)),
+            Err(Broken { text, .. }) => return Err(self.broken(request, &text)),
         };
         let sent = conversation.send(&message);
         // A server that refuses a long request may respond before it has read all of it.
         let answer = conversation.receive(request.method).map_err(|error| sent.err().unwrap_or(error));
         match answer {
             Ok(head) => Ok(self.received(request, head, request.address.clone(), conversation)),
-            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<crate::Error>()) => {
-                Err(HttpError::Io(error))
-            }
-            Err(error) => Err(self.broken(request, &Broken::receiving(&error).0)),
+            Err(error) if Interrupted::caused(&error) => Err(interrupted()),
+            Err(error) => Err(self.broken(request, &Broken::receiving(&error).text)),
         }
     }
 
@@ -319,7 +318,7 @@ impl Session {
             let (name, value) = header.split_once_str(":")?;
             let name = name.to_str().ok()?;
             let is_secret = ["authorization", "cookie"].iter().any(|one| name.eq_ignore_ascii_case(one));
-            let is_sent = (is_own_server || !is_secret) && is_header(name, value);
+            let is_sent = (is_own_server || !is_secret) && ::http::is_header(name, value);
             is_sent.then(|| (name.to_owned(), BString::from(value.trim())))
         });
         let extra: Vec<_> = extra.collect();
@@ -330,50 +329,28 @@ impl Session {
         headers
     }
 
+    /// Returns the proxy for a URL; `None` for a direct connection.
+    fn proxy(&self, address: &Address) -> Result<Option<Proxy>, HttpError> {
+        self.settings.proxies.for_address(address).map_err(HttpError::Setting)
+    }
+
     /// Connects to the server, or to the proxy.
-    fn connect(&mut self, request: &Request<'_>, proxy: Option<&Proxy>) -> Result<Connected, Failed> {
-        let place = proxy.map_or(&request.address, |proxy| &proxy.address);
-        let (host, port, family) = (place.host_name().to_owned(), place.port, self.family);
-        let watch = self.watch.clone();
-        let dialed =
-            interrupt::interruptible(&self.watch.interrupt, move || stream::dial(&host, port, family, watch));
-        let dialed = dialed.map_err(|error| HttpError::Io(io::Error::other(error)))?;
-        let mut stream = dialed.map_err(|error| match proxy {
-            Some(_) => Broken(error.0.replacen("resolve host", "resolve proxy", 1)),
-            None => error,
-        })?;
-        if !request.address.tls {
-            return Ok(Connected::Tunnel(Conversation::new(stream)));
-        }
-        if let Some(proxy) = proxy {
-            let target = format!("{}:{}", request.address.host, request.address.port);
-            let mut headers: Vec<(String, BString)> = vec![
-                ("Host".into(), target.as_str().into()),
-                ("User-Agent".into(), self.settings.user_agent.clone()),
-                ("Proxy-Connection".into(), "Keep-Alive".into()),
-            ];
-            if let Some(value) = self.proxy_authorization.as_ref().or(proxy.authorization.as_ref()) {
-                headers.push(("Proxy-Authorization".into(), value.clone()));
-            }
-            let message =
-                Message { method: "CONNECT", target: target.as_str().into(), headers: &headers, body: b"" };
-            let mut conversation = Conversation::new(stream);
-            conversation.send(&message).map_err(Broken::from)?;
-            let head = conversation.receive("CONNECT").map_err(Broken::from)?;
-            match head.status {
-                200..=299 => stream = conversation.into_stream(),
-                407 => return Ok(Connected::Refused(head)),
-                status => {
-                    return Err(Broken(format!("CONNECT tunnel failed, response {status}")).into());
-                }
-            }
-        }
-        let config = match &self.tls {
-            Some(config) => Arc::clone(config),
-            None => Arc::clone(self.tls.insert(self.settings.tls.load()?)),
+    fn connect(&mut self, request: &Request<'_>, proxy: Option<&Proxy>) -> Result<Connected, Broken> {
+        let own = proxy.and_then(|proxy| proxy.authorization.as_ref());
+        let route = Route {
+            address: &request.address,
+            proxy,
+            proxy_authorization: self.proxy_authorization.as_ref().or(own),
+            user_agent: self.settings.user_agent.as_bstr(),
+            family: self.family,
+            timeout: CONNECT,
+            watch: &self.watch,
         };
-        let stream = stream::secure(stream, request.address.host_name(), &config)?;
-        Ok(Connected::Tunnel(Conversation::new(stream)))
+        let (tls, settings) = (&mut self.tls, &self.settings.tls);
+        ::http::connect(&route, &mut || match tls {
+            Some(config) => Ok(Arc::clone(config)),
+            None => Ok(Arc::clone(tls.insert(settings.load()?))),
+        })
     }
 
     /// Prints the body of a response that refuses a request, if it is plain text: it is the
@@ -407,7 +384,9 @@ impl Session {
 impl Read for Session {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match &mut self.connection {
-            Some((_, conversation)) => conversation.read(out),
+            Some((_, conversation)) => conversation.read(out).map_err(|error| {
+                if Interrupted::caused(&error) { io::Error::other(crate::Error::Interrupted) } else { error }
+            }),
             None => Ok(0),
         }
     }
@@ -434,32 +413,6 @@ fn save(path: &std::path::Path, content: &[u8]) {
     }
 }
 
-/// The outcome of an attempt to connect.
-enum Connected {
-    Tunnel(Conversation),
-    /// The proxy requires authentication.
-    Refused(Head),
-}
-
-enum Failed {
-    Broken(Broken),
-    Http(HttpError),
-}
-
-impl From<Broken> for Failed {
-    fn from(error: Broken) -> Failed {
-        Failed::Broken(error)
-    }
-}
-
-impl From<HttpError> for Failed {
-    fn from(error: HttpError) -> Failed {
-        Failed::Http(error)
-    }
-}
-
-/// Returns true for a header that cannot be misread as the end of the request's head.
-fn is_header(name: &str, value: &[u8]) -> bool {
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(token) && !value.iter().any(|byte| b"\r\n\0".contains(byte))
+fn interrupted() -> HttpError {
+    HttpError::Io(io::Error::other(crate::Error::Interrupted))
 }

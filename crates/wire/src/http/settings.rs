@@ -2,17 +2,16 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use ::http::{
+    Address, Proxies,
+    tls::{OldestTls, TlsSettings},
+};
 use bstr::{BStr, BString, ByteSlice};
 use format::config;
 use sys::UserPath;
 
-use super::{
-    proxy::DefaultProxies,
-    tls::{OldestTls, TlsSettings},
-};
 use crate::{
     Error, HttpError, Settings,
-    address::Address,
     matching::{self, Choice},
 };
 
@@ -43,8 +42,8 @@ pub(super) struct UrlSettings {
     /// `http.extraHeader`, in order.
     pub(super) extra_headers: Vec<BString>,
     pub(super) user_agent: BString,
-    /// `http.proxy`: empty for a direct connection, `None` for the proxy of the environment.
-    pub(super) proxy: Option<BString>,
+    /// `http.proxy`, and the proxies of curl's environment variables.
+    pub(super) proxies: Proxies,
     /// `http.cookieFile` is set. An empty one keeps received cookies in memory.
     pub(super) keeps_cookies: bool,
     pub(super) cookie_file: Option<PathBuf>,
@@ -55,8 +54,6 @@ pub(super) struct UrlSettings {
     pub(super) max_retries: u64,
     pub(super) max_retry_time: u64,
     pub(super) accept_language: Option<String>,
-    /// The proxies of curl's environment variables.
-    pub(super) default_proxies: DefaultProxies,
     /// `~/.netrc`, which may not exist; `None` without `HOME`.
     pub(super) netrc: Option<UserPath>,
 }
@@ -96,7 +93,7 @@ impl UrlSettings {
                 b"extraheader" if text.is_empty() => settings.extra_headers.clear(),
                 b"extraheader" => settings.extra_headers.push(text.to_owned()),
                 b"useragent" => settings.user_agent = text.to_owned(),
-                b"proxy" => settings.proxy = Some(text.to_owned()),
+                b"proxy" => settings.proxies.configured = Some(text.to_owned()),
                 b"cookiefile" => {
                     (settings.keeps_cookies, settings.cookie_file) = (true, path()?);
                 }
@@ -138,7 +135,7 @@ impl UrlSettings {
             extra_headers: Vec::new(),
             // Servers recognize Git by this prefix.
             user_agent: concat!("git/sapwood-", env!("CARGO_PKG_VERSION")).into(),
-            proxy: None,
+            proxies: Proxies::of(None, &|name| all.variable(name).map(BStr::to_owned)),
             keeps_cookies: false,
             cookie_file: None,
             saves_cookies: false,
@@ -147,7 +144,6 @@ impl UrlSettings {
             max_retries: 0,
             max_retry_time: 300,
             accept_language: accept_language(&|name| all.variable(name)),
-            default_proxies: DefaultProxies::of(all),
             netrc: all.variable("HOME").map(|home| UserPath::new(home).with(".netrc")),
         }
     }

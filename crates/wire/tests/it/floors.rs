@@ -10,7 +10,6 @@ const FLOORS: &[&[&str]] = &[
     &["helper", "http", "socket", "ssh"],
     &["credential", "policy", "process", "shell"],
     &[
-        "address",
         "advertisement",
         "capabilities",
         "environment",

@@ -8,20 +8,14 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bstr::{BString, ByteSlice as _};
+use http::{Body, Request, Response};
 use http_auth::ChallengeRef;
-use reqwest::{
-    RequestBuilder, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE},
-};
 use serde_json::Value;
-use tokio::sync::OnceCell;
-use url::Url;
 
 use super::{
     super::{
-        client::{Http, read_body},
-        progress::Progress,
+        client::{Http, is_success, read_body},
         retry::{Attempt, bad_status},
     },
     credentials::{Credentials, DockerConfig},
@@ -57,8 +51,9 @@ pub(super) struct Auth {
     name: String,
     given: Option<(String, String)>,
     config: DockerConfig,
-    credentials: OnceCell<Option<Credentials>>,
-    headers: Mutex<HashMap<Access, HeaderValue>>,
+    /// `None` until they are looked up.
+    credentials: Mutex<Option<Option<Credentials>>>,
+    headers: Mutex<HashMap<Access, BString>>,
 }
 
 impl Auth {
@@ -70,65 +65,55 @@ impl Auth {
             name: name.to_owned(),
             given: options.credentials.clone(),
             config: DockerConfig::of(options.variable),
-            credentials: OnceCell::new(),
+            credentials: Mutex::default(),
             headers: Mutex::default(),
         }
     }
 
-    fn headers(&self) -> MutexGuard<'_, HashMap<Access, HeaderValue>> {
+    fn headers(&self) -> MutexGuard<'_, HashMap<Access, BString>> {
         self.headers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the request that `make` makes. If the registry asks for credentials, sends it again
-    /// with them. A request with a body has its `progress`.
-    pub(super) async fn send(
+    /// Sends a request. If the registry asks for credentials, sends it again with them.
+    pub(super) fn send(
         &self,
         access: Access,
-        make: &(dyn Fn() -> Result<RequestBuilder, Error> + '_),
-        progress: Option<&Progress>,
+        request: &Request<'_>,
         address: &str,
-    ) -> Result<Response, Attempt> {
-        let send = async |header: Option<HeaderValue>| {
-            let mut request = make()?;
-            if let Some(header) = header {
-                request = request.header(AUTHORIZATION, header);
-            }
-            match progress {
-                Some(progress) => self.http.send_watched(request, progress, address).await,
-                None => self.http.send(request, address).await,
-            }
+    ) -> Result<Response<'_>, Attempt> {
+        let send = |header: Option<BString>| {
+            let mut request = request.clone();
+            request.headers.extend(header.map(|header| ("Authorization".to_owned(), header)));
+            self.http.send(request, address)
         };
         let known = self.headers().get(&access).cloned();
-        let response = send(known).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
+        let response = send(known)?;
+        if response.head.status != 401 {
             return Ok(response);
         }
-        let header = self.answer(access, &response, address).await?;
+        let header = self.answer(access, &response, address)?;
+        drop(response);
         self.headers().insert(access, header.clone());
-        send(Some(header)).await
+        send(Some(header))
     }
 
     /// Returns the answer to a challenge.
-    async fn answer(
-        &self,
-        access: Access,
-        response: &Response,
-        address: &str,
-    ) -> Result<HeaderValue, Attempt> {
+    fn answer(&self, access: Access, response: &Response<'_>, address: &str) -> Result<BString, Attempt> {
         let denied = |reason: &str| Error::Denied { address: address.to_owned(), reason: reason.into() };
-        let texts =
-            response.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+        let texts = response.head.all("www-authenticate").filter_map(|value| value.to_str().ok());
         let challenges: Vec<ChallengeRef<'_>> =
             texts.filter_map(|text| http_auth::parse_challenges(text).ok()).flatten().collect();
         let find = |scheme: &str| challenges.iter().find(|one| one.scheme.eq_ignore_ascii_case(scheme));
         if let Some(bearer) = find("bearer") {
-            return self.token(access, bearer, address).await;
+            return self.token(access, bearer, address);
         }
         if find("basic").is_none() {
             return Err(denied("the registry asks for an unknown kind of authentication").into());
         }
-        match self.credentials().await? {
-            Some(Credentials::Password { user, password }) => Ok(basic(user, password)),
+        match &self.credentials()? {
+            Some(Credentials::Password { user, password }) => {
+                Ok(http::basic(user.as_bytes(), password.as_bytes()))
+            }
             _ => {
                 Err(denied("the registry asks for a password, and Docker's config.json has none for it")
                     .into())
@@ -136,81 +121,75 @@ impl Auth {
         }
     }
 
-    async fn token(
-        &self,
-        access: Access,
-        challenge: &ChallengeRef<'_>,
-        address: &str,
-    ) -> Result<HeaderValue, Attempt> {
+    fn token(&self, access: Access, challenge: &ChallengeRef<'_>, address: &str) -> Result<BString, Attempt> {
         let parameter = |name: &str| {
             let found = challenge.params.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
             found.map(|(_, value)| value.to_unescaped())
         };
         let wrong = |reason: &str| Error::Wrong { address: address.to_owned(), reason: reason.into() };
-        let realm = parameter("realm").and_then(|realm| Url::parse(&realm).ok());
-        let mut realm = realm.ok_or_else(|| wrong("a challenge without a realm"))?;
+        let realm = parameter("realm").and_then(|realm| http::Address::parse(realm.as_bytes()));
+        let realm = realm.ok_or_else(|| wrong("a challenge without a realm"))?;
         let is_plain = matches!(self.address, Address::Registry { scheme: crate::Scheme::Http, .. });
-        if realm.scheme() != "https" && !is_plain {
+        if !realm.tls && !is_plain {
             return Err(wrong("tokens of a server without TLS").into());
         }
         let own = || format!("repository:{}:{}", self.name, access.actions());
         let scope = parameter("scope").unwrap_or_else(own);
         let service = parameter("service");
-        let credentials = self.credentials().await?;
-        let request = match credentials {
-            Some(Credentials::Token(token)) => {
-                let mut form = url::form_urlencoded::Serializer::new(String::new());
-                form.append_pair("grant_type", "refresh_token").append_pair("client_id", "sapwood");
-                form.append_pair("refresh_token", token).append_pair("scope", &scope);
-                form.extend_pairs(service.iter().map(|service| ("service", service)));
-                let request = self.http.sender.post(realm.clone()).body(form.finish());
-                request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").timeout(self.http.timeout)
+        let credentials = self.credentials()?;
+        let mut form = http::Address { target: BString::default(), ..realm.clone() };
+        let mut request = Request { method: "GET", address: realm, headers: Vec::new(), body: Body::Empty };
+        if let Some(Credentials::Token(token)) = &credentials {
+            for (name, value) in [
+                ("grant_type", "refresh_token"),
+                ("client_id", "sapwood"),
+                ("refresh_token", token),
+                ("scope", &scope),
+            ] {
+                form.append(name, value);
             }
-            _ => {
-                realm.query_pairs_mut().extend_pairs(service.iter().map(|service| ("service", service)));
-                realm.query_pairs_mut().append_pair("scope", &scope);
-                let request = self.http.client.get(realm.clone());
-                match credentials {
-                    Some(Credentials::Password { user, password }) => {
-                        request.header(AUTHORIZATION, basic(user, password))
-                    }
-                    _ => request,
-                }
+            service.iter().for_each(|service| form.append("service", service));
+            let kind = "application/x-www-form-urlencoded";
+            request.headers.push(("Content-Type".to_owned(), kind.into()));
+            request.method = "POST";
+            // The first byte separates a query from a path.
+            request.body = Body::Bytes(&form.target[1..]);
+        } else {
+            service.iter().for_each(|service| request.address.append("service", service));
+            request.address.append("scope", &scope);
+            if let Some(Credentials::Password { user, password }) = &credentials {
+                let value = http::basic(user.as_bytes(), password.as_bytes());
+                request.headers.push(("Authorization".to_owned(), value));
             }
-        };
-        let response = self.http.send(request, address).await?;
-        if !response.status().is_success() {
-            return Err(bad_status(address, response).await);
         }
-        let body = read_body(response, LONGEST_TOKEN, address).await?;
+        let response = self.http.send(request, address)?;
+        if !is_success(&response) {
+            return Err(bad_status(address, response));
+        }
+        let body = read_body(response, LONGEST_TOKEN, address)?;
         let body: Value = serde_json::from_slice(&body).map_err(|_| wrong("a token that is no JSON"))?;
         let token = body["token"].as_str().or_else(|| body["access_token"].as_str());
         let token = token.ok_or_else(|| wrong("an answer without a token"))?;
-        let header = HeaderValue::from_str(&format!("Bearer {token}"));
-        let mut header = header.map_err(|_| wrong("a token with control characters"))?;
-        header.set_sensitive(true);
+        let header = BString::from(format!("Bearer {token}"));
+        if !http::is_header("Authorization", &header) {
+            return Err(wrong("a token with control characters").into());
+        }
         Ok(header)
     }
 
     /// Returns the credentials, which are looked up once.
-    async fn credentials(&self) -> Result<Option<&Credentials>, Error> {
-        let look_up = async {
-            if let Some((user, password)) = &self.given {
-                let (user, password) = (user.clone(), password.clone());
-                return Ok(Some(Credentials::Password { user, password }));
+    fn credentials(&self) -> Result<Option<Credentials>, Error> {
+        let mut known = self.credentials.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*known {
+            return Ok(known.clone());
+        }
+        let found = match &self.given {
+            Some((user, password)) => {
+                Some(Credentials::Password { user: user.clone(), password: password.clone() })
             }
-            let (config, host) = (self.config.clone(), self.host.clone());
-            // A helper is a process that may take long.
-            let found = tokio::task::spawn_blocking(move || config.find(&host)).await;
-            found.map_err(|error| Error::Setting(format!("cannot look up credentials: {error}")))?
+            None => self.config.find(&self.host)?,
         };
-        self.credentials.get_or_try_init(|| look_up).await.map(Option::as_ref)
+        *known = Some(found.clone());
+        Ok(found)
     }
-}
-
-fn basic(user: &str, password: &str) -> HeaderValue {
-    let text = format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")));
-    let mut header = HeaderValue::from_str(&text).expect("base64 has no control characters");
-    header.set_sensitive(true);
-    header
 }

@@ -5,30 +5,23 @@
 //! path below the remote as its title. So an image volume of the artifact has the layout of a
 //! `file://` remote. A registry keeps the blobs that manifests name.
 //!
-//! The requests are our own. `oci-client` makes its HTTP client itself, with the process's TLS
-//! provider, has no call for removing, and does not repeat.
+//! The requests are our own. `oci-client` makes its HTTP client itself, has no call for removing,
+//! and does not repeat.
 
 mod auth;
 mod credentials;
 
 use std::{ops::Range, path::Path};
 
-use async_trait::async_trait;
-use bytes::Bytes;
 use format::base_files::{DataFile, Digest, RecordKind, RecordName};
-use reqwest::{
-    Body, Method, Response, StatusCode,
-    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LINK, LOCATION, RANGE},
-};
+use http::{Body, Request, Response};
 use serde_json::{Value, json};
-use sys::by_path;
-use url::Url;
+use sys::{File, by_path};
 
 use self::auth::{Access, Auth};
 use super::{
     Store,
-    client::{Http, read_body, read_range},
-    progress::{FileBody, Progress, Watched},
+    client::{Http, is_success, read_body, read_range, text},
     retry::{Attempt, bad_status},
 };
 use crate::{Address, Error, LONGEST_RECORD, Options, Scheme, StoredData, StoredRecord};
@@ -54,33 +47,7 @@ pub(super) struct Registry {
     auth: Auth,
     address: Address,
     /// `https://host/v2/name/`
-    base: Url,
-}
-
-/// The bytes of an upload.
-enum Content<'a> {
-    File { path: &'a Path, size: u64 },
-    Bytes(&'a [u8]),
-}
-
-impl Content<'_> {
-    fn size(&self) -> u64 {
-        match self {
-            Content::File { size, .. } => *size,
-            Content::Bytes(bytes) => bytes.len() as u64,
-        }
-    }
-
-    fn body(&self, progress: &Progress) -> Result<Body, Error> {
-        match self {
-            Content::File { path, size } => {
-                let failed = |source| Error::Io { what: "open", path: (*path).to_owned(), source };
-                let file = by_path::open(path).map_err(failed)?;
-                Ok(Body::wrap(Watched::new(FileBody::new(file, *size), progress)))
-            }
-            Content::Bytes(bytes) => Ok(Bytes::copy_from_slice(bytes).into()),
-        }
-    }
+    base: http::Address,
 }
 
 /// Returns the tag of a record.
@@ -111,45 +78,42 @@ impl Registry {
             Scheme::Https => "https",
         };
         let server = if host == "docker.io" { "registry-1.docker.io" } else { host };
-        let base = Url::parse(&format!("{scheme}://{server}/v2/{name}/"));
-        let base = base.map_err(|_| Error::Setting(format!("{address}: not the name of a host")))?;
+        let base = http::Address::parse(format!("{scheme}://{server}/v2/{name}/").as_bytes());
+        let base = base.ok_or_else(|| Error::Setting(format!("{address}: not the name of a host")))?;
         let auth = Auth::new(http.clone(), address, host, name, options);
         Ok(Registry { http, auth, address: address.clone(), base })
     }
 
-    fn url(&self, path: &str) -> Url {
-        self.base.join(path).expect("paths of the specification are valid")
+    fn url(&self, path: &str) -> http::Address {
+        let mut url = self.base.clone();
+        url.target.extend_from_slice(path.as_bytes());
+        url
     }
 
-    fn blob(&self, digest: &Digest) -> Url {
+    fn blob(&self, digest: &Digest) -> http::Address {
         self.url(&format!("blobs/sha256:{digest}"))
     }
 
     /// Sends a request without a body, and returns a response that is a success.
-    async fn send(
+    fn send(
         &self,
         access: Access,
-        method: Method,
-        url: &Url,
-        header: Option<(reqwest::header::HeaderName, &str)>,
+        method: &'static str,
+        url: &http::Address,
+        header: Option<(&str, &str)>,
         address: &str,
-    ) -> Result<Response, Attempt> {
-        let make = || {
-            let request = self.http.client.request(method.clone(), url.clone());
-            match &header {
-                Some((name, value)) => Ok(request.header(name, *value)),
-                None => Ok(request),
-            }
-        };
-        let response = self.auth.send(access, &make, None, address).await?;
-        if response.status().is_success() { Ok(response) } else { Err(bad_status(address, response).await) }
+    ) -> Result<Response<'_>, Attempt> {
+        let headers = header.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+        let request = Request { method, address: url.clone(), headers, body: Body::Empty };
+        let response = self.auth.send(access, &request, address)?;
+        if is_success(&response) { Ok(response) } else { Err(bad_status(address, response)) }
     }
 
     /// Returns true if the registry has the blob.
-    async fn has_blob(&self, digest: &Digest) -> Result<bool, Error> {
+    fn has_blob(&self, digest: &Digest) -> Result<bool, Error> {
         let (url, address) = (self.blob(digest), self.address.of(&digest.path()));
-        let head = async || self.send(Access::Read, Method::HEAD, &url, None, &address).await.map(drop);
-        match self.http.retry.run(head).await {
+        let head = || self.send(Access::Read, "HEAD", &url, None, &address).map(drop);
+        match self.http.retry.run(head) {
             Ok(()) => Ok(true),
             Err(Error::Missing { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -157,57 +121,57 @@ impl Registry {
     }
 
     /// Uploads a blob: a session, and one request with all bytes. A failed one begins again.
-    async fn upload(&self, digest: &Digest, content: &Content<'_>, address: &str) -> Result<(), Error> {
-        let attempt = async || {
-            let start = || {
-                let url = self.url("blobs/uploads/");
-                Ok(self.http.sender.post(url).header(CONTENT_LENGTH, HeaderValue::from_static("0")))
-            };
-            let progress = Progress::start();
-            let started = self.auth.send(Access::Write, &start, Some(&progress), address).await?;
-            if started.status() != StatusCode::ACCEPTED {
-                return Err(bad_status(address, started).await);
+    fn upload(&self, digest: &Digest, body: Body<'_>, address: &str) -> Result<(), Error> {
+        let attempt = || {
+            let url = self.url("blobs/uploads/");
+            let start = Request { method: "POST", address: url, headers: Vec::new(), body: Body::Empty };
+            let started = self.auth.send(Access::Write, &start, address)?;
+            if started.head.status != 202 {
+                return Err(bad_status(address, started));
             }
             let mut to = self.location(&started, address)?;
-            to.query_pairs_mut().append_pair("digest", &format!("sha256:{digest}"));
-            let progress = Progress::start();
-            let put = || {
-                Ok(self
-                    .http
-                    .sender
-                    .put(to.clone())
-                    .header(CONTENT_TYPE, "application/octet-stream")
-                    .header(CONTENT_LENGTH, content.size())
-                    .body(content.body(&progress)?))
-            };
+            to.append("digest", &format!("sha256:{digest}"));
+            drop(started);
             // Another host has its own credentials in the address.
-            let sent = if to.origin() == self.base.origin() {
-                self.auth.send(Access::Write, &put, Some(&progress), address).await?
-            } else {
-                self.http.send_watched(put()?, &progress, address).await?
+            let is_own = to.is_same_server(&self.base);
+            let headers = vec![("Content-Type".to_owned(), "application/octet-stream".into())];
+            let put = Request { method: "PUT", address: to, headers, body };
+            let sent = match is_own {
+                true => self.auth.send(Access::Write, &put, address)?,
+                false => self.http.send(put, address)?,
             };
-            if sent.status().is_success() { Ok(()) } else { Err(bad_status(address, sent).await) }
+            if is_success(&sent) {
+                return Ok(());
+            }
+            Err(match bad_status(address, sent) {
+                // A registry forgets the session when its connection breaks.
+                Attempt::Final(Error::Missing { address }) => Attempt::Passing {
+                    error: Error::Failed { address, reason: "the registry lost the upload".into() },
+                    after: None,
+                },
+                failed => failed,
+            })
         };
-        self.http.retry.run(attempt).await
+        self.http.retry.run(attempt)
     }
 
-    fn location(&self, response: &Response, address: &str) -> Result<Url, Attempt> {
-        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let url = location.and_then(|location| response.url().join(location).ok());
+    fn location(&self, response: &Response<'_>, address: &str) -> Result<http::Address, Attempt> {
+        let location = response.head.get("location");
+        let url = location.and_then(|location| response.address.redirected(location));
         let wrong =
             || Error::Wrong { address: address.to_owned(), reason: "no address of the upload".into() };
         Ok(url.ok_or_else(wrong)?)
     }
 
     /// Returns the bytes of the manifest of a record, and their digest.
-    async fn manifest(&self, name: &RecordName) -> Result<Option<(Vec<u8>, Digest)>, Error> {
+    fn manifest(&self, name: &RecordName) -> Result<Option<(Vec<u8>, Digest)>, Error> {
         let (url, address) = (self.url(&format!("manifests/{}", tag(name))), self.address.of(&name.path()));
-        let attempt = async || {
-            let accept = Some((ACCEPT, MANIFEST));
-            let response = self.send(Access::Read, Method::GET, &url, accept, &address).await?;
-            read_body(response, LONGEST_MANIFEST, &address).await
+        let attempt = || {
+            let accept = Some(("Accept", MANIFEST));
+            let response = self.send(Access::Read, "GET", &url, accept, &address)?;
+            read_body(response, LONGEST_MANIFEST, &address)
         };
-        match self.http.retry.run(attempt).await {
+        match self.http.retry.run(attempt) {
             Ok(bytes) => {
                 let digest = Digest::of(&bytes);
                 Ok(Some((bytes, digest)))
@@ -218,18 +182,18 @@ impl Registry {
     }
 
     /// Returns all tags.
-    async fn tags(&self) -> Result<Vec<String>, Error> {
+    fn tags(&self) -> Result<Vec<String>, Error> {
         let address = self.address.to_string();
         let mut tags = Vec::new();
         let mut next = Some(self.url("tags/list?n=1000"));
         while let Some(url) = next {
-            let attempt = async || {
-                let response = self.send(Access::Read, Method::GET, &url, None, &address).await?;
-                let link = response.headers().get(LINK).and_then(|value| value.to_str().ok());
-                let link = link.and_then(next_page).and_then(|link| response.url().join(link).ok());
-                Ok((read_body(response, LONGEST_MANIFEST, &address).await?, link))
+            let attempt = || {
+                let response = self.send(Access::Read, "GET", &url, None, &address)?;
+                let link = text(&response, "link").and_then(next_page);
+                let link = link.and_then(|link| response.address.redirected(link.as_bytes()));
+                Ok((read_body(response, LONGEST_MANIFEST, &address)?, link))
             };
-            let (bytes, link) = match self.http.retry.run(attempt).await {
+            let (bytes, link) = match self.http.retry.run(attempt) {
                 // A registry has no names without content.
                 Err(Error::Missing { .. }) => return Ok(tags),
                 page => page?,
@@ -256,30 +220,29 @@ fn parse(bytes: &[u8], address: &str) -> Result<Value, Error> {
         .map_err(|error| Error::Wrong { address: address.to_owned(), reason: format!("bad JSON: {error}") })
 }
 
-#[async_trait(?Send)]
 impl Store for Registry {
-    async fn has(&self, digest: &Digest) -> Result<bool, Error> {
-        self.has_blob(digest).await
+    fn has(&self, digest: &Digest) -> Result<bool, Error> {
+        self.has_blob(digest)
     }
 
-    async fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error> {
+    fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error> {
         let (url, address) = (self.blob(digest), self.address.of(&digest.path()));
         let asked = format!("bytes={}-{}", range.start, range.end - 1);
-        let attempt = async || {
-            let response =
-                self.send(Access::Read, Method::GET, &url, Some((RANGE, &asked)), &address).await?;
-            read_range(response, &range, &address).await
+        let attempt = || {
+            let response = self.send(Access::Read, "GET", &url, Some(("Range", &asked)), &address)?;
+            read_range(response, &range, &address)
         };
-        self.http.retry.run(attempt).await
+        self.http.retry.run(attempt)
     }
 
-    async fn write(&self, digest: &Digest, path: &Path) -> Result<(), Error> {
+    fn write(&self, digest: &Digest, path: &Path) -> Result<(), Error> {
         let failed = |what| move |source| Error::Io { what, path: path.to_owned(), source };
         let stat = by_path::stat_followed(path).map_err(failed("stat"))?;
         let missing = || Error::Missing { address: path.display().to_string() };
-        let content = Content::File { path, size: stat.ok_or_else(missing)?.size };
+        let size = stat.ok_or_else(missing)?.size;
+        let file: File = by_path::open(path).map_err(failed("open"))?;
         let address = self.address.of(&digest.path());
-        let sent = self.upload(digest, &content, &address).await;
+        let sent = self.upload(digest, Body::File { file: &file, size }, &address);
         if matches!(sent, Err(Error::Failed { .. } | Error::Wrong { .. })) {
             // Registries check digests, in words of their own.
             let bytes = by_path::read(path).map_err(failed("read"))?.unwrap_or_default();
@@ -291,9 +254,9 @@ impl Store for Registry {
         sent
     }
 
-    async fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error> {
+    fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error> {
         let address = self.address.of(&name.path());
-        let Some((bytes, _)) = self.manifest(name).await? else { return Ok(None) };
+        let Some((bytes, _)) = self.manifest(name)? else { return Ok(None) };
         let manifest = parse(&bytes, &address)?;
         let wrong = |reason: &str| Error::Wrong { address: address.clone(), reason: reason.into() };
         if manifest["artifactType"] != ARTIFACT {
@@ -306,11 +269,11 @@ impl Store for Registry {
         let size = config["size"].as_u64().filter(|size| *size <= LONGEST_RECORD as u64);
         let size = size.ok_or_else(|| wrong("a record without a size, or too long"))?;
         let url = self.blob(&digest);
-        let attempt = async || {
-            let response = self.send(Access::Read, Method::GET, &url, None, &address).await?;
-            read_body(response, LONGEST_RECORD, &address).await
+        let attempt = || {
+            let response = self.send(Access::Read, "GET", &url, None, &address)?;
+            read_body(response, LONGEST_RECORD, &address)
         };
-        let bytes = self.http.retry.run(attempt).await?;
+        let bytes = self.http.retry.run(attempt)?;
         if bytes.len() as u64 == size && Digest::of(&bytes) == digest {
             Ok(Some(bytes))
         } else {
@@ -318,11 +281,11 @@ impl Store for Registry {
         }
     }
 
-    async fn set_record(&self, name: &RecordName, bytes: &[u8], files: &[DataFile]) -> Result<(), Error> {
+    fn set_record(&self, name: &RecordName, bytes: &[u8], files: &[DataFile]) -> Result<(), Error> {
         let address = self.address.of(&name.path());
         let digest = Digest::of(bytes);
-        if !self.has_blob(&digest).await? {
-            self.upload(&digest, &Content::Bytes(bytes), &address).await?;
+        if !self.has_blob(&digest)? {
+            self.upload(&digest, Body::Bytes(bytes), &address)?;
         }
         let layer = |kind: &str, digest: &Digest, size: u64, title: String| {
             json!({
@@ -342,50 +305,50 @@ impl Store for Registry {
             "config": { "mediaType": RECORD, "digest": format!("sha256:{digest}"), "size": size },
             "layers": layers,
         });
-        let body = Bytes::from(manifest.to_string());
-        let url = self.url(&format!("manifests/{}", tag(name)));
-        let attempt = async || {
-            let put = || {
-                let request = self.http.sender.put(url.clone()).header(CONTENT_TYPE, MANIFEST);
-                Ok(request.body(body.clone()))
-            };
-            let progress = Progress::start();
-            let sent = self.auth.send(Access::Write, &put, Some(&progress), &address).await?;
-            if sent.status().is_success() { Ok(()) } else { Err(bad_status(&address, sent).await) }
+        let body = manifest.to_string();
+        let put = Request {
+            method: "PUT",
+            address: self.url(&format!("manifests/{}", tag(name))),
+            headers: vec![("Content-Type".to_owned(), MANIFEST.into())],
+            body: Body::Bytes(body.as_bytes()),
         };
-        self.http.retry.run(attempt).await
+        let attempt = || {
+            let sent = self.auth.send(Access::Write, &put, &address)?;
+            if is_success(&sent) { Ok(()) } else { Err(bad_status(&address, sent)) }
+        };
+        self.http.retry.run(attempt)
     }
 
-    async fn remove_record(&self, name: &RecordName) -> Result<(), Error> {
-        let Some((_, digest)) = self.manifest(name).await? else { return Ok(()) };
+    fn remove_record(&self, name: &RecordName) -> Result<(), Error> {
+        let Some((_, digest)) = self.manifest(name)? else { return Ok(()) };
         let address = self.address.of(&name.path());
         let url = self.url(&format!("manifests/sha256:{digest}"));
-        let delete = async || self.send(Access::Delete, Method::DELETE, &url, None, &address).await.map(drop);
-        match self.http.retry.run(delete).await {
+        let delete = || self.send(Access::Delete, "DELETE", &url, None, &address).map(drop);
+        match self.http.retry.run(delete) {
             Err(Error::Missing { .. }) => Ok(()),
             removed => removed,
         }
     }
 
-    async fn records(&self, kind: RecordKind) -> Result<Vec<StoredRecord>, Error> {
+    fn records(&self, kind: RecordKind) -> Result<Vec<StoredRecord>, Error> {
         let begin = format!("{}-", prefix(kind));
-        let named = self.tags().await?.into_iter().filter_map(|tag| {
+        let named = self.tags()?.into_iter().filter_map(|tag| {
             let name = RecordName::new(kind, tag.strip_prefix(&begin)?).ok()?;
             Some(StoredRecord { name, modified: None })
         });
         Ok(named.collect())
     }
 
-    async fn data(&self) -> Result<Vec<StoredData>, Error> {
+    fn data(&self) -> Result<Vec<StoredData>, Error> {
         Ok(Vec::new())
     }
 
-    async fn remove(&self, _: &Digest) -> Result<(), Error> {
+    fn remove(&self, _: &Digest) -> Result<(), Error> {
         Ok(())
     }
 
-    async fn touch(&self, digest: &Digest) -> Result<(), Error> {
-        if self.has_blob(digest).await? {
+    fn touch(&self, digest: &Digest) -> Result<(), Error> {
+        if self.has_blob(digest)? {
             Ok(())
         } else {
             Err(Error::Missing { address: self.address.of(&digest.path()) })

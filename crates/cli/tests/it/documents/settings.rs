@@ -11,8 +11,8 @@ use crate::SAPWOOD;
 const PAGE: &str = "docs/settings.md";
 
 /// The crates whose code reads settings. `lab` and `testkit` give them to Git.
-const CRATES: [&str; 9] =
-    ["base_store", "cli", "engine", "format", "objects", "repo", "sapwood", "store", "wire"];
+const CRATES: [&str; 10] =
+    ["base_store", "cli", "engine", "format", "http", "objects", "repo", "sapwood", "store", "wire"];
 
 #[test]
 fn the_page_of_settings_is_printed_from_the_keys() {

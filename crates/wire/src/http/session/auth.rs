@@ -1,12 +1,13 @@
 //! The choice of credentials: from the URL, `~/.netrc`, the helpers, the user.
 
-use bstr::{BStr, ByteSlice};
+use ::http::{Head, basic};
+use bstr::BStr;
 
 use super::{Request, Session};
 use crate::{
     HttpError,
-    credential::{self, Credential},
-    http::{message::Head, netrc, proxy::Proxy, settings::Proactive},
+    credential::Credential,
+    http::{netrc, settings::Proactive},
 };
 
 /// The source of the secret that was sent to the server.
@@ -47,7 +48,7 @@ impl Session {
                 if let Some((user, password)) =
                     file.and_then(|file| netrc::lookup(file, place.host_name(), user))
                 {
-                    self.authorization = Some(credential::basic(user.as_bstr(), password.as_bstr()));
+                    self.authorization = Some(basic(&user, &password));
                     self.offered = Offered::Netrc;
                     return Ok(true);
                 }
@@ -69,9 +70,7 @@ impl Session {
         }
         self.keeper.fill(credential, place).map_err(|error| HttpError::Credential(error.to_string()))?;
         self.authorization = match (self.settings.proactive, &credential.username, &credential.password) {
-            (Proactive::Basic, Some(user), Some(password)) => {
-                Some(credential::basic(user.as_bstr(), password.as_bstr()))
-            }
+            (Proactive::Basic, Some(user), Some(password)) => Some(basic(&user, &password)),
             _ => credential.authorization(),
         };
         self.offered = Offered::Credential;
@@ -80,7 +79,7 @@ impl Session {
 
     /// Obtains the proxy's password. Returns false if it was sent already.
     pub(super) fn authenticate_at_proxy(&mut self, request: &Request<'_>) -> Result<bool, HttpError> {
-        let proxy = Proxy::of(&self.settings, &request.address)?;
+        let proxy = self.proxy(&request.address)?;
         let Some(proxy) = proxy.filter(|proxy| proxy.address.password.is_none()) else { return Ok(false) };
         let mut credential = Credential::of(&proxy.address);
         self.keeper

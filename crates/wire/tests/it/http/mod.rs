@@ -379,6 +379,9 @@ fn plain_http_goes_through_a_proxy() {
     assert!(ground.list_with("http://unknown.invalid/git/a", &[("http_proxy", &proxy)]).is_ok());
     let with_user = format!("http://u:p@{proxy}");
     assert!(ground.list_with("http://unknown.invalid/proxied/a", &[("http_proxy", &with_user)]).is_err());
+    // The connection to the proxy can have TLS.
+    let proxy = ground.server.tls_url("");
+    assert!(ground.list_with("http://unknown.invalid/git/a", &[("http_proxy", &proxy)]).is_ok());
 }
 
 /// Downloads the rest of a file; returns the start and the downloaded bytes.

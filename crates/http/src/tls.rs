@@ -5,8 +5,9 @@ use std::{
     sync::Arc,
 };
 
+pub use rustls::{CertificateError, ClientConfig};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -18,10 +19,8 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-use crate::HttpError;
-
 /// The files in which systems store their trusted certificates.
-const SYSTEM_FILES: [&str; 5] = [
+pub const SYSTEM_FILES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
@@ -31,32 +30,34 @@ const SYSTEM_FILES: [&str; 5] = [
 
 /// The minimum TLS version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum OldestTls {
+pub enum OldestTls {
+    /// TLS 1.2
     #[default]
     V12,
+    /// TLS 1.3
     V13,
 }
 
 /// The settings of TLS.
 #[derive(Clone, Debug)]
-pub(super) struct TlsSettings {
+pub struct TlsSettings {
     /// `http.sslVerify`
-    pub(super) verify: bool,
+    pub verify: bool,
     /// `http.sslCAInfo`
-    pub(super) ca_file: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
     /// `http.sslCAPath`
-    pub(super) ca_dir: Option<PathBuf>,
+    pub ca_dir: Option<PathBuf>,
     /// `http.sslCert`
-    pub(super) certificate: Option<PathBuf>,
+    pub certificate: Option<PathBuf>,
     /// `http.sslKey`
-    pub(super) key: Option<PathBuf>,
+    pub key: Option<PathBuf>,
     /// `http.sslVersion`
-    pub(super) oldest: OldestTls,
+    pub oldest: OldestTls,
 }
 
 impl TlsSettings {
-    /// Reads the certificates.
-    pub(super) fn load(&self) -> Result<Arc<ClientConfig>, HttpError> {
+    /// Reads the certificates. The error is a message.
+    pub fn load(&self) -> Result<Arc<ClientConfig>, String> {
         let provider = Arc::new(ring::default_provider());
         let versions: &[_] = match self.oldest {
             OldestTls::V12 => &[&TLS13, &TLS12],
@@ -64,9 +65,9 @@ impl TlsSettings {
         };
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(versions)
-            .map_err(|error| HttpError::Setting(error.to_string()))?;
+            .map_err(|error| error.to_string())?;
         let builder = if self.verify {
-            match self.verifier(provider)? {
+            match verifier(self.trusted()?, provider)? {
                 Some(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
                 // Every server is refused.
                 None => builder.with_root_certificates(RootCertStore::empty()),
@@ -77,41 +78,25 @@ impl TlsSettings {
         let Some(certificate) = &self.certificate else {
             return Ok(Arc::new(builder.with_no_client_auth()));
         };
-        let bad = |path: &Path| {
-            HttpError::Setting(format!("could not load PEM client certificate from {}", path.display()))
-        };
+        let bad = |path: &Path| format!("could not load PEM client certificate from {}", path.display());
         let chain =
             certificates(certificate).filter(|chain| !chain.is_empty()).ok_or_else(|| bad(certificate))?;
         let key_file = self.key.as_ref().unwrap_or(certificate);
         let key = read(key_file).and_then(|text| PrivateKeyDer::from_pem_slice(&text).ok());
-        let key = key.ok_or_else(|| {
-            HttpError::Setting(format!("unable to set private key file: '{}' type PEM", key_file.display()))
-        })?;
+        let key =
+            key.ok_or_else(|| format!("unable to set private key file: '{}' type PEM", key_file.display()))?;
         let config = builder.with_client_auth_cert(chain, key).map_err(|_| bad(certificate))?;
         Ok(Arc::new(config))
     }
 
-    /// Returns `None` if nothing is trusted.
-    fn verifier(&self, provider: Arc<CryptoProvider>) -> Result<Option<Arc<Verifier>>, HttpError> {
-        let trusted = self.trusted()?;
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(trusted.iter().cloned());
-        if roots.is_empty() {
-            return Ok(None);
-        }
-        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let usual = usual.map_err(|error| HttpError::Setting(error.to_string()))?;
-        Ok(Some(Arc::new(Verifier { usual, trusted })))
-    }
-
     /// Returns the trusted certificates.
-    fn trusted(&self) -> Result<Vec<CertificateDer<'static>>, HttpError> {
+    fn trusted(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let mut trusted = Vec::new();
         if let Some(file) = &self.ca_file {
             let found = certificates(file).filter(|found| !found.is_empty());
-            trusted.extend(found.ok_or_else(|| {
-                HttpError::Setting(format!("error adding trust anchors from file: {}", file.display()))
-            })?);
+            trusted.extend(
+                found.ok_or_else(|| format!("error adding trust anchors from file: {}", file.display()))?,
+            );
         }
         if let Some(dir) = &self.ca_dir {
             trusted.extend(in_dir(dir));
@@ -122,6 +107,36 @@ impl TlsSettings {
         }
         Ok(trusted)
     }
+}
+
+/// Returns a configuration that trusts these certificates. The error is a message.
+pub fn trusting(trusted: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(Arc::new(match verifier(trusted, provider)? {
+        Some(verifier) => {
+            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+        }
+        // Every server is refused, with a reason.
+        None => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
+    }))
+}
+
+/// Returns `None` if nothing is trusted.
+fn verifier(
+    trusted: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+) -> Result<Option<Arc<Verifier>>, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(trusted.iter().cloned());
+    if roots.is_empty() {
+        return Ok(None);
+    }
+    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let usual = usual.map_err(|error| error.to_string())?;
+    Ok(Some(Arc::new(Verifier { usual, trusted })))
 }
 
 fn in_dir(dir: &Path) -> Vec<CertificateDer<'static>> {
@@ -180,11 +195,14 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Returns true for a server's certificate that says that it is an authority. rustls has no variant
-/// for it.
 fn is_authority(error: &rustls::Error) -> bool {
-    matches!(error, rustls::Error::InvalidCertificate(CertificateError::Other(other))
-        if format!("{other:?}").contains("CaUsedAsEndEntity"))
+    matches!(error, rustls::Error::InvalidCertificate(reason) if is_of_authority(reason))
+}
+
+/// Returns true if a certificate is refused because it says that it is an authority. rustls has no
+/// variant for it.
+pub fn is_of_authority(reason: &CertificateError) -> bool {
+    matches!(reason, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
@@ -193,8 +211,12 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 
 /// Returns the certificates in a file; `None` if it cannot be read.
 fn certificates(path: &Path) -> Option<Vec<CertificateDer<'static>>> {
-    let text = read(path)?;
-    Some(CertificateDer::pem_slice_iter(&text).filter_map(Result::ok).collect())
+    Some(parse(&read(path)?))
+}
+
+/// Returns the certificates in the text of a file.
+pub fn parse(text: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(text).filter_map(Result::ok).collect()
 }
 
 /// Accepts every certificate: `http.sslVerify=false`.

@@ -4,25 +4,25 @@ use bstr::{BString, ByteSlice};
 
 /// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub struct Address {
     /// True for `https`.
-    pub(crate) tls: bool,
+    pub tls: bool,
     /// The decoded user name.
-    pub(crate) user: Option<BString>,
+    pub user: Option<BString>,
     /// The decoded password.
-    pub(crate) password: Option<BString>,
+    pub password: Option<BString>,
     /// The host in lower case; an IPv6 address is in brackets.
-    pub(crate) host: String,
+    pub host: String,
     /// The port, explicit or default.
-    pub(crate) port: u16,
+    pub port: u16,
     /// The path with its leading slash, and the query.
-    pub(crate) target: BString,
+    pub target: BString,
 }
 
 impl Address {
     /// Parses a URL. Returns `None` if it is not an HTTP URL, or has bytes that are not allowed in
     /// a request.
-    pub(crate) fn parse(text: &[u8]) -> Option<Address> {
+    pub fn parse(text: &[u8]) -> Option<Address> {
         let (scheme, rest) = text.split_once_str("://")?;
         let tls = match scheme.to_ascii_lowercase().as_slice() {
             b"http" => false,
@@ -54,12 +54,12 @@ impl Address {
     }
 
     /// Returns the scheme.
-    pub(crate) fn scheme(&self) -> &'static str {
+    pub fn scheme(&self) -> &'static str {
         if self.tls { "https" } else { "http" }
     }
 
     /// Returns the host, with the port if it is not the default of the scheme.
-    pub(crate) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         match (self.tls, self.port) {
             (true, 443) | (false, 80) => self.host.clone(),
             (_, port) => format!("{}:{port}", self.host),
@@ -67,24 +67,33 @@ impl Address {
     }
 
     /// Returns the host in the form for a resolver.
-    pub(crate) fn host_name(&self) -> &str {
+    pub fn host_name(&self) -> &str {
         self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }
 
     /// Returns true if both URLs have the same server.
-    pub(crate) fn is_same_server(&self, other: &Address) -> bool {
+    pub fn is_same_server(&self, other: &Address) -> bool {
         (self.tls, &self.host, self.port) == (other.tls, &other.host, other.port)
     }
 
     /// Returns the URL without user name and password.
-    pub(crate) fn without_user(&self) -> BString {
+    pub fn without_user(&self) -> BString {
         let mut text = BString::from(format!("{}://{}", self.scheme(), self.authority()));
         text.extend_from_slice(&self.target);
         text
     }
 
+    /// Adds `name=value` to the query.
+    pub fn append(&mut self, name: &str, value: &str) {
+        let separator = if self.target.contains(&b'?') { b'&' } else { b'?' };
+        self.target.push(separator);
+        self.target.extend_from_slice(form(name).as_bytes());
+        self.target.push(b'=');
+        self.target.extend_from_slice(form(value).as_bytes());
+    }
+
     /// Returns the target URL of a redirect from this URL.
-    pub(crate) fn redirected(&self, location: &[u8]) -> Option<Address> {
+    pub fn redirected(&self, location: &[u8]) -> Option<Address> {
         if let Some(scheme_end) = location.find(b"://")
             && location[..scheme_end].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
         {
@@ -119,8 +128,22 @@ fn split_port(place: &[u8]) -> Option<(String, Option<u16>)> {
     Some((host.to_ascii_lowercase(), port))
 }
 
+/// Encodes a text as forms of browsers do (`application/x-www-form-urlencoded`).
+pub fn form(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' ' => encoded.push('+'),
+            b'*' | b'-' | b'.' | b'_' => encoded.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => encoded.push(byte.into()),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
 /// Decodes percent escapes such as `%41`.
-pub(crate) fn decode(text: &[u8]) -> BString {
+pub fn decode(text: &[u8]) -> BString {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
@@ -156,6 +179,14 @@ mod tests {
         for bad in ["ftp://x/", "http://", "http://x:99999/", "http:///x", "http://a b/", "http://x/\n"] {
             assert_eq!(Address::parse(bad.as_bytes()), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn appends_to_queries() {
+        let mut address = Address::parse(b"http://x/a").expect("valid");
+        address.append("scope", "a:b c");
+        address.append("n", "\u{e4}");
+        assert_eq!(address.target, "/a?scope=a%3Ab+c&n=%C3%A4");
     }
 
     #[test]

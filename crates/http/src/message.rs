@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Write as _};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{broken::Broken, stream::Duplex};
+use crate::stream::Duplex;
 
 /// The maximum size of a response's head, in bytes.
 const MAX_HEAD: usize = 300 << 10;
@@ -19,30 +19,36 @@ const MAX_HEADERS: usize = 256;
 const BUFFER: usize = 128 << 10;
 
 /// A request.
-pub(super) struct Message<'a> {
-    pub(super) method: &'static str,
+pub struct Message<'a> {
+    /// The method.
+    pub method: &'a str,
     /// The path, or the whole URL for a proxy.
-    pub(super) target: &'a BStr,
+    pub target: &'a BStr,
     /// All headers in order, including `Host` and `Content-Length`.
-    pub(super) headers: &'a [(String, BString)],
-    pub(super) body: &'a [u8],
+    pub headers: &'a [(String, BString)],
+    /// The body.
+    pub body: &'a [u8],
 }
 
 /// The head of a response.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
-    pub(super) status: u16,
+pub struct Head {
+    /// The status.
+    pub status: u16,
+    /// The server's word for it, without control characters.
+    pub reason: String,
     headers: Vec<(String, BString)>,
 }
 
 impl Head {
     /// Returns the first header with this name.
-    pub(super) fn get(&self, name: &'static str) -> Option<&BStr> {
-        self.all(name).next()
+    pub fn get(&self, name: &str) -> Option<&BStr> {
+        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_bstr())
     }
 
     /// Returns all headers with this name.
-    pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &BStr> {
+    pub fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h BStr> {
         self.headers
             .iter()
             .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
@@ -66,7 +72,7 @@ enum Framing {
 }
 
 /// A connection to a server or proxy.
-pub(super) struct Conversation {
+pub struct Conversation {
     stream: BufReader<Box<dyn Duplex>>,
     framing: Framing,
     /// False if the server closes the connection after the response.
@@ -74,22 +80,36 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(stream: Box<dyn Duplex>) -> Conversation {
+    pub(crate) fn new(stream: Box<dyn Duplex>) -> Conversation {
         Conversation { stream: BufReader::with_capacity(BUFFER, stream), framing: Framing::Over, keeps: true }
     }
 
     /// Returns true if another request can be sent: the response was read completely.
-    pub(super) fn is_free(&self) -> bool {
+    pub fn is_free(&self) -> bool {
         self.keeps && matches!(self.framing, Framing::Over) && self.stream.buffer().is_empty()
     }
 
     /// Returns the connection, for TLS through a proxy.
-    pub(super) fn into_stream(self) -> Box<dyn Duplex> {
+    pub(crate) fn into_stream(self) -> Box<dyn Duplex> {
         self.stream.into_inner()
     }
 
+    /// Sends a request whose body is `length` bytes of `body`.
+    pub fn send_from(&mut self, message: &Message<'_>, body: &mut dyn Read, length: u64) -> io::Result<()> {
+        self.send(message)?;
+        let mut piece = vec![0; BUFFER];
+        let mut left = length;
+        while left > 0 {
+            let room = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            body.read_exact(&mut piece[..room])?;
+            self.stream.get_mut().write_all(&piece[..room])?;
+            left -= room as u64;
+        }
+        self.stream.get_mut().flush()
+    }
+
     /// Sends a request.
-    pub(super) fn send(&mut self, message: &Message<'_>) -> io::Result<()> {
+    pub fn send(&mut self, message: &Message<'_>) -> io::Result<()> {
         let mut head = format!("{} {} HTTP/1.1\r\n", message.method, message.target).into_bytes();
         for (name, value) in message.headers {
             head.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
@@ -108,7 +128,7 @@ impl Conversation {
     }
 
     /// Reads the head of the response. The body can be read afterwards.
-    pub(super) fn receive(&mut self, method: &str) -> io::Result<Head> {
+    pub fn receive(&mut self, method: &str) -> io::Result<Head> {
         loop {
             let (head, minor) = self.read_head()?;
             // Status 101 would switch the protocol; no request asks for that.
@@ -155,17 +175,29 @@ impl Conversation {
             return Err(bad());
         }
         let (Some(minor), Some(status)) = (response.version, response.code) else { return Err(bad()) };
+        let reason = response.reason.unwrap_or_default().replace(|char: char| char.is_control(), " ");
         let headers = response.headers.iter();
         let headers = headers.map(|header| (header.name.to_owned(), header.value.into())).collect();
-        Ok((Head { status, headers }, minor))
+        Ok((Head { status, reason, headers }, minor))
     }
 
     /// Reads and drops the rest of a short body, so that the connection can be used again.
-    pub(super) fn drain(&mut self) {
+    pub fn drain(&mut self) {
         const SHORT: u64 = 64 << 10;
         let read = io::copy(&mut self.by_ref().take(SHORT), &mut io::sink());
         if !read.is_ok_and(|read| read < SHORT) {
             self.keeps = false;
+        }
+    }
+
+    /// Drops the rest of the body if all of it has arrived.
+    pub fn skip_arrived(&mut self) {
+        if let Framing::Length(left) = self.framing
+            && let Ok(left) = usize::try_from(left)
+            && left <= self.stream.buffer().len()
+        {
+            self.stream.consume(left);
+            self.framing = Framing::Over;
         }
     }
 
@@ -277,10 +309,4 @@ fn early() -> io::Error {
 
 fn invalid(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
-}
-
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Broken {
-        Broken::receiving(&error)
-    }
 }

@@ -1,51 +1,73 @@
 //! Connections: TCP, TLS above it, and the watch over both.
 //!
-//! A read waits in short steps. After each step the watch compares the rate with
-//! `http.lowSpeedLimit` and checks for an interrupt.
+//! A read or a write waits in short steps. After each step the watch compares the rate with
+//! `http.lowSpeedLimit`, ends a wait that takes too long, and checks for an interrupt.
 
 use std::{
     io::{self, Read, Write},
     net::{TcpStream, ToSocketAddrs as _},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
 
-use super::broken::Broken;
-use crate::{AddressFamily, interrupt::Interrupt};
+use crate::{
+    Broken, Cause, Interrupt, Interrupted,
+    interrupt::{TICK, is_set},
+};
 
-/// The timeout for connecting to one address. curl has the same timeout for all addresses together.
-const CONNECT: Duration = Duration::from_secs(300);
+/// The bytes that a system may hold back after a write: buffers of sockets.
+const HELD: u64 = 8 << 20;
 
-/// The interval of the watch.
-const STEP: Duration = Duration::from_millis(250);
+/// The bytes of these that may take as long as an answer.
+const HELD_PIECE: u64 = 1 << 20;
+
+/// The address family of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum AddressFamily {
+    #[default]
+    Any,
+    /// `-4`
+    V4,
+    /// `-6`
+    V6,
+}
 
 /// A stream in both directions.
-pub(super) trait Duplex: Read + Write + Send {}
+pub(crate) trait Duplex: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Duplex for T {}
 
 /// The limits of a connection.
 #[derive(Clone, Default)]
-pub(super) struct Watch {
+pub struct Watch {
     /// The minimum rate in bytes a second, and the time for which the rate may be lower.
-    pub(super) low_speed: Option<(u64, Duration)>,
+    pub low_speed: Option<(u64, Duration)>,
+    /// The longest time without a byte in either direction.
+    pub idle: Option<Duration>,
     /// Ends every wait when it becomes true.
-    pub(super) interrupt: Interrupt,
+    pub interrupt: Interrupt,
 }
 
-/// Connects to a host. The error is in curl's wording.
-pub(super) fn dial(
+/// Connects to a host, for at most `timeout` to each of its addresses. The error is in curl's
+/// wording.
+pub(crate) fn dial(
     host: &str,
     port: u16,
     family: AddressFamily,
+    timeout: Duration,
     watch: Watch,
 ) -> Result<Box<dyn Duplex>, Broken> {
     let began = Instant::now();
     let resolved = (host, port).to_socket_addrs();
+    let unresolved = |reason: String| Broken {
+        text: format!("Could not resolve host: {host}"),
+        cause: Cause::Unreachable(reason),
+    };
     let addresses: Vec<_> = resolved
-        .map_err(|_| Broken::new(format!("Could not resolve host: {host}")))?
+        .map_err(|error| unresolved(error.to_string()))?
         .filter(|address| match family {
             AddressFamily::Any => true,
             AddressFamily::V4 => address.is_ipv4(),
@@ -53,24 +75,34 @@ pub(super) fn dial(
         })
         .collect();
     if addresses.is_empty() {
-        return Err(Broken::new(format!("Could not resolve host: {host}")));
+        return Err(unresolved("the host has no address of this family".into()));
     }
+    let mut reason = String::new();
     for address in addresses {
-        if let Ok(socket) = TcpStream::connect_timeout(&address, CONNECT) {
-            // A request is written whole, so the kernel must not wait for more data to send.
-            let prepared = socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(Some(STEP)));
-            prepared.map_err(|error| Broken(error.to_string()))?;
-            return Ok(Box::new(Watched { socket, watch, slow: Slow::new() }));
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(socket) => {
+                // A request is written whole, so the kernel must not wait for more data to send.
+                let prepared = socket.set_nodelay(true).and_then(|()| {
+                    socket.set_read_timeout(Some(TICK))?;
+                    socket.set_write_timeout(Some(TICK))
+                });
+                prepared.map_err(|error| Broken::new(error.to_string()))?;
+                return Ok(Box::new(Watched { socket, watch, slow: Slow::new(), held: 0 }));
+            }
+            Err(error) => reason = error.to_string(),
         }
     }
     let passed = began.elapsed().as_millis();
-    Err(Broken(format!(
-        "Failed to connect to {host} port {port} after {passed} ms: Could not connect to server"
-    )))
+    Err(Broken {
+        text: format!(
+            "Failed to connect to {host} port {port} after {passed} ms: Could not connect to server"
+        ),
+        cause: Cause::Unreachable(reason),
+    })
 }
 
 /// Begins TLS on a stream.
-pub(super) fn secure(
+pub(crate) fn secure(
     stream: Box<dyn Duplex>,
     host: &str,
     config: &Arc<ClientConfig>,
@@ -78,7 +110,7 @@ pub(super) fn secure(
     let name = ServerName::try_from(host.to_owned())
         .map_err(|_| Broken::new(format!("SSL: invalid host name '{host}'")))?;
     let session =
-        ClientConnection::new(Arc::clone(config), name).map_err(|error| Broken(error.to_string()))?;
+        ClientConnection::new(Arc::clone(config), name).map_err(|error| Broken::new(error.to_string()))?;
     let mut stream = StreamOwned::new(session, Buffered(io::BufReader::with_capacity(64 << 10, stream)));
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock).map_err(|error| refused(&error, host))?;
@@ -92,22 +124,23 @@ fn refused(error: &io::Error, host: &str) -> Broken {
     let Some(cause) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) else {
         return Broken::receiving(error);
     };
-    let certificate = |reason: &str| Broken(format!("SSL certificate problem: {reason}"));
-    match cause {
-        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            certificate("unable to get local issuer certificate")
+    let Error::InvalidCertificate(reason) = cause else {
+        return Broken::new(format!("TLS connect error: {cause}"));
+    };
+    let text = match reason {
+        CertificateError::UnknownIssuer => {
+            "SSL certificate problem: unable to get local issuer certificate".into()
         }
-        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            certificate("certificate has expired")
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "SSL certificate problem: certificate has expired".into()
         }
-        Error::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => {
-            Broken(format!("SSL: no alternative certificate subject name matches target host name '{host}'"))
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("SSL: no alternative certificate subject name matches target host name '{host}'")
         }
-        Error::InvalidCertificate(CertificateError::Revoked) => certificate("certificate revoked"),
-        other => Broken(format!("TLS connect error: {other}")),
-    }
+        CertificateError::Revoked => "SSL certificate problem: certificate revoked".into(),
+        _ => format!("TLS connect error: {cause}"),
+    };
+    Broken { text, cause: Cause::Certificate(reason.clone()) }
 }
 
 /// TLS. A server that closes the connection without a TLS close message ends the stream: the
@@ -157,6 +190,25 @@ struct Watched {
     socket: TcpStream,
     watch: Watch,
     slow: Slow,
+    /// The bytes that were written since the last read.
+    held: u64,
+}
+
+impl Watched {
+    /// Checks a wait that began at `began`. Bytes that the system holds back are still on their
+    /// way: each MiB of them may take as long as an answer.
+    fn check(&self, began: Instant) -> io::Result<()> {
+        if is_set(&self.watch.interrupt) {
+            return Err(io::Error::other(Interrupted));
+        }
+        let Some(idle) = self.watch.idle else { return Ok(()) };
+        let held = u32::try_from(self.held.min(HELD) / HELD_PIECE).unwrap_or_default();
+        if began.elapsed() < idle * (1 + held) {
+            return Ok(());
+        }
+        let text = format!("no progress for {} seconds", idle.as_secs_f32());
+        Err(io::Error::new(io::ErrorKind::TimedOut, text))
+    }
 }
 
 /// The measurement of the rate.
@@ -203,10 +255,9 @@ impl Read for Watched {
         if self.watch.low_speed.is_some() && self.slow.second.elapsed() > Duration::from_secs(2) {
             self.slow = Slow { since: self.slow.since, ..Slow::new() };
         }
+        let began = Instant::now();
         loop {
-            if self.watch.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-                return Err(io::Error::other(crate::Error::Interrupted));
-            }
+            self.check(began)?;
             let read = match self.socket.read(out) {
                 Err(error) if is_step(&error) => None,
                 other => Some(other?),
@@ -215,6 +266,7 @@ impl Read for Watched {
                 self.slow.count(read.unwrap_or(0), low_speed)?;
             }
             if let Some(read) = read {
+                self.held = 0;
                 return Ok(read);
             }
         }
@@ -227,7 +279,18 @@ fn is_step(error: &io::Error) -> bool {
 
 impl Write for Watched {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.write(bytes)
+        let began = Instant::now();
+        loop {
+            self.check(began)?;
+            match self.socket.write(bytes) {
+                Err(error) if is_step(&error) => {}
+                Ok(written) => {
+                    self.held += written as u64;
+                    return Ok(written);
+                }
+                failed => return failed,
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
