@@ -123,8 +123,13 @@ fn split_port(place: &[u8]) -> Option<(String, Option<u16>)> {
         _ => Some(port.strip_prefix(b":")?.to_str().ok()?.parse().ok()?),
     };
     let host = decode(host);
-    let valid = |byte: &u8| !byte.is_ascii_control() && !b" /?#@\\\"<>^`{|}".contains(byte);
-    let host = host.to_str().ok().filter(|host| !host.is_empty() && host.bytes().all(|byte| valid(&byte)))?;
+    let valid = |byte: &u8| !byte.is_ascii_control() && !b" /?#@[\\]\"<>^`{|}".contains(byte);
+    let host = host.to_str().ok()?;
+    // The address of IPv6 is in brackets.
+    let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if name.is_empty() || !name.bytes().all(|byte| valid(&byte)) {
+        return None;
+    }
     Some((host.to_ascii_lowercase(), port))
 }
 
@@ -176,7 +181,16 @@ mod tests {
         assert_eq!(parsed.without_user(), "https://example.com/a/b?c=d");
         let six = Address::parse(b"http://[::1]:8080").expect("valid");
         assert_eq!((six.host_name(), six.port, six.authority().as_str()), ("::1", 8080, "[::1]:8080"));
-        for bad in ["ftp://x/", "http://", "http://x:99999/", "http:///x", "http://a b/", "http://x/\n"] {
+        for bad in [
+            "ftp://x/",
+            "http://",
+            "http://x:99999/",
+            "http:///x",
+            "http://a b/",
+            "http://x/\n",
+            "http://[",
+            "http://a[b]",
+        ] {
             assert_eq!(Address::parse(bad.as_bytes()), None, "{bad}");
         }
     }

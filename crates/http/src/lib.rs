@@ -5,8 +5,8 @@
 //! connections between requests, and follows redirects.
 //!
 //! Everything blocks, in the caller's thread. A wait ends soon after the interrupt of its [`Watch`]
-//! is set. Servers are not trusted: heads, lines and numbers are bounded, and a body that ends early
-//! is an error. Formats: RFC 9110, RFC 9112.
+//! is set. Servers are not trusted: heads, lines and numbers are bounded, and a body that ends too
+//! early is an error. Formats: RFC 9110, RFC 9112.
 
 mod address;
 mod broken;

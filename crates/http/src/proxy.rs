@@ -56,7 +56,8 @@ impl Proxies {
 }
 
 impl Proxy {
-    fn parse(text: &BStr) -> Result<Proxy, String> {
+    /// Parses the URL of a proxy, with or without a scheme. The error is a message.
+    pub fn parse(text: &BStr) -> Result<Proxy, String> {
         let has_scheme = text.contains_str("://");
         let whole = if has_scheme { text.to_owned() } else { [b"http://", text.as_bytes()].concat().into() };
         let Some(mut parsed) = Address::parse(&whole) else {

@@ -206,7 +206,7 @@ impl Watched {
         if began.elapsed() < idle * (1 + held) {
             return Ok(());
         }
-        let text = format!("no progress for {} seconds", idle.as_secs_f32());
+        let text = format!("timed out: no progress for {} seconds", idle.as_secs_f32());
         Err(io::Error::new(io::ErrorKind::TimedOut, text))
     }
 }

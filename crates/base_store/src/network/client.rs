@@ -9,7 +9,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use http::{Broken, Cause, Client, Interrupted, Parts, Proxies, Request, Response, Watch};
+use http::{Broken, Cause, Client, Interrupted, Parts, Proxies, Proxy, Request, Response, Watch};
 
 use super::{
     retry::{Attempt, Retry, bad_status},
@@ -34,6 +34,12 @@ impl Http {
     pub(super) fn new(options: &Options<'_>, ca_variable: Option<&str>) -> Result<Http, Error> {
         let (tls, authorities) = tls::config(options, ca_variable)?;
         let variable = |name: &str| Some(BString::from((options.variable)(name)?.into_vec()));
+        if options.proxy.as_deref().is_some_and(|url| !url.is_empty() && Proxy::parse(url.into()).is_err()) {
+            return Err(Error::Setting(format!(
+                "bad URL of a proxy in {}",
+                format::keys::http::PROXY.name()
+            )));
+        }
         let configured = options.proxy.as_ref().map(|proxy| proxy.as_str().into());
         Ok(Http::of(
             options,

@@ -2,7 +2,7 @@
 
 use crate::{Error, Options};
 
-/// What the variables say about requests.
+/// The settings of requests.
 pub(super) struct Settings {
     pub(super) region: String,
     /// The URL of the bucket.

@@ -14,8 +14,8 @@ pub(super) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 /// The bytes of a block of SHA-256.
 const BLOCK: usize = 64;
 
-/// Adds the headers of a signature. Each name in the query has a value, perhaps an empty one, and is
-/// encoded by [`encode`]. `payload` is the SHA-256 of the body in hexadecimal digits.
+/// Adds the headers of a signature. Each name in the query has a value, perhaps an empty one, which
+/// [`encode`] encoded. `payload` is the SHA-256 of the body in hexadecimal digits.
 pub(super) fn sign(request: &mut Request<'_>, keys: &Keys, region: &str, payload: &str, now: SystemTime) {
     let stamp = time::stamp(now);
     let mut put = |name: &str, value: &str| request.headers.push((name.to_owned(), value.into()));

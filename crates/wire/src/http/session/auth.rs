@@ -70,7 +70,7 @@ impl Session {
         }
         self.keeper.fill(credential, place).map_err(|error| HttpError::Credential(error.to_string()))?;
         self.authorization = match (self.settings.proactive, &credential.username, &credential.password) {
-            (Proactive::Basic, Some(user), Some(password)) => Some(basic(&user, &password)),
+            (Proactive::Basic, Some(user), Some(password)) => Some(basic(user, password)),
             _ => credential.authorization(),
         };
         self.offered = Offered::Credential;
