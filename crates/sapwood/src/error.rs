@@ -207,6 +207,15 @@ pub enum Error {
         /// The submodule.
         path: BString,
     },
+    /// A submodule was not cloned or updated.
+    #[error("{message}: {cause}")]
+    Submodule {
+        /// Git's message, which names the submodule.
+        message: BString,
+        /// The cause.
+        #[source]
+        cause: Box<Error>,
+    },
     /// A symbolic link is in the place of a submodule.
     #[error("expected submodule path '{0}' not to be a symbolic link")]
     LinkForSubmodule(BString),

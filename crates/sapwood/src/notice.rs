@@ -80,7 +80,7 @@ pub enum Notice {
     /// An error that ends the move of a submodule.
     SubmoduleFatal(BString),
     /// A submodule could not be moved, and is left as it is. The error is a [`crate::Error`].
-    SubmoduleFailed(Box<dyn std::error::Error>),
+    SubmoduleFailed(Box<dyn std::error::Error + Send + Sync>),
     /// How to keep the repositories of nested submodules apart.
     SubmodulePathConfig,
     /// Warnings of a plan, with their own prefixes and newlines.

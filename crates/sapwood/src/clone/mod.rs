@@ -7,7 +7,7 @@
 //!
 //! Credentials come from the helpers and programs that the configuration and the environment name,
 //! as in Git. The notices about what the server and the steps said come when the transfer has
-//! ended. Submodules are not cloned.
+//! ended. Submodules are cloned by [`crate::submodule::clone`].
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -103,6 +103,9 @@ pub struct Request {
     pub shallow_exclude: Vec<BString>,
     /// The objects to leave out.
     pub filter: Option<Filter>,
+    /// The submodules that are active in the new repository: pathspecs, `.` for all.
+    /// [`crate::submodule::clone`] clones them.
+    pub submodules: Vec<BString>,
     /// Settings of the new repository, `<key>=<value>`.
     pub config: Vec<BString>,
     /// The directory of templates; an empty one for none; `None` for the configured one, else
@@ -163,7 +166,11 @@ pub fn plan(dir: &Path, environment: Environment, request: Request) -> Result<Pl
 }
 
 /// As [`plan`], with these options and this flag that stops the clone.
-fn plan_with(open: OpenOptions, request: Request, interrupt: Arc<AtomicBool>) -> Result<Plan, PlanError> {
+pub(crate) fn plan_with(
+    open: OpenOptions,
+    request: Request,
+    interrupt: Arc<AtomicBool>,
+) -> Result<Plan, PlanError> {
     let has_worktree = !(request.bare || request.mirror || request.no_checkout);
     if has_worktree && !request.bases.is_empty() {
         return Err(PlanError::Unsupported("worktrees of clones with a base"));
@@ -190,14 +197,20 @@ fn plan_with(open: OpenOptions, request: Request, interrupt: Arc<AtomicBool>) ->
 }
 
 impl Request {
+    /// Returns true if one branch is taken.
+    pub(crate) fn takes_single_branch(&self) -> bool {
+        self.single_branch.unwrap_or(
+            self.depth.is_some()
+                || self.shallow_since.is_some()
+                || !self.shallow_exclude.is_empty()
+                || !self.bases.is_empty(),
+        )
+    }
+
     fn options(self, open: &OpenOptions, interrupt: &Arc<AtomicBool>) -> Options {
-        let takes_part = self.depth.is_some()
-            || self.shallow_since.is_some()
-            || !self.shallow_exclude.is_empty()
-            || !self.bases.is_empty();
         let path = open.env.get(OsStr::new("PATH")).cloned().unwrap_or_default();
         Options {
-            single_branch: self.single_branch.unwrap_or(takes_part),
+            single_branch: self.takes_single_branch(),
             source: self.source,
             directory: self.directory,
             branch: self.branch,
@@ -218,6 +231,7 @@ impl Request {
             shallow_since: self.shallow_since,
             shallow_exclude: self.shallow_exclude,
             filter: self.filter,
+            submodules: self.submodules,
             config: self.config,
             template: self.template,
             default_template: default_template(None, &path),

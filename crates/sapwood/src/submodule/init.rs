@@ -91,7 +91,7 @@ pub struct Changes {
 
 impl Changes {
     /// Drops the settings that got a value after planning: they stay as they are.
-    fn without_present(mut self, repo: &repo::Repository) -> Changes {
+    pub(super) fn without_present(mut self, repo: &repo::Repository) -> Changes {
         let has = |key: &BStr| repo.config_str(key.to_str_lossy().as_ref()).is_some();
         self.registered.retain(|one| !has(keys::submodule::ONE_URL.with(one.name.as_bstr()).as_bstr()));
         // Registering turns a submodule on, also one that is turned off.
@@ -100,6 +100,19 @@ impl Changes {
             _ => true,
         });
         self
+    }
+
+    /// Returns true if no setting changes.
+    pub(super) fn is_empty(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// Returns the new value of a setting.
+    pub(super) fn value(&self, wanted: &BStr) -> Option<&BStr> {
+        self.edits.iter().find_map(|edit| match edit {
+            Edit::Set { key, value } if key == wanted => Some(value.as_bstr()),
+            _ => None,
+        })
     }
 
     /// Writes them, all or none.

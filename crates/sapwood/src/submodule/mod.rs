@@ -1,5 +1,6 @@
-//! The submodules of a superproject: which there are, where they come from, and how they are
-//! registered ([`init`]). Moving them along with their superproject is [`crate::submodules`].
+//! The submodules of a superproject: which there are, where they come from, how they are registered
+//! ([`init`]), and how they get their commits ([`update`]); a [`mod@clone`] with its submodules.
+//! Moving them along with their superproject is [`crate::submodules`].
 //!
 //! ```no_run
 //! use sapwood::{Repository, Silent, submodule::init};
@@ -14,8 +15,10 @@
 //!
 //! Design: docs/design/submodules.md.
 
+pub mod clone;
 pub mod init;
 pub mod remote;
+pub mod update;
 
 use std::path::PathBuf;
 

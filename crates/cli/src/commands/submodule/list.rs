@@ -5,7 +5,7 @@ use std::ops::Deref;
 use bstr::BString;
 use repo::Repository;
 use sapwood::{index::Index, submodule};
-pub(super) use submodule::{Link, recorded, setting};
+pub(super) use submodule::Link;
 
 use crate::{
     commands::paths,

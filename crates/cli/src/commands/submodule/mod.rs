@@ -1,16 +1,12 @@
 //! `sapwood submodule`: `init` and `update`. The other subcommands are left to Git.
 //!
-//! Order of an update: the list of submodules, from the index; `init`, which changes only the
-//! configuration; the missing repositories, cloned in parallel; then, one after another, a fetch if
-//! the commit is missing, the worktree, and the nested submodules.
+//! Order of an update: see [`sapwood::submodule::update`].
 //!
 //! For the parts that Git delegates to other commands (`clone`, `fetch`, `checkout`, the update
 //! within a submodule), this program runs itself as a child, as Git does. Design:
 //! docs/design/submodules.md.
 
-mod alternates;
 mod clone;
-mod fetch;
 mod init;
 mod list;
 mod options;

@@ -5,12 +5,13 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::clone::Filter;
-use sapwood::submodule::Strategy;
+use sapwood::submodule::{Strategy, update};
 
 use crate::{
     commands::{reason::Reason, record::LineCheck},
     term::{
         args::{Grammar, Native::On, Opt, Set, Survey, Table},
+        console::text,
         failure::Failure,
     },
 };
@@ -20,24 +21,28 @@ use crate::{
 pub(super) struct Request {
     pub(super) quiet: bool,
     pub(super) progress: bool,
-    pub(super) init: bool,
-    pub(super) require_init: bool,
-    pub(super) remote: bool,
-    pub(super) no_fetch: bool,
-    pub(super) force: bool,
-    pub(super) recursive: bool,
-    /// `--checkout`, `--merge`, `--rebase`
-    pub(super) strategy: Option<Strategy>,
-    pub(super) references: Vec<BString>,
     pub(super) ref_format: Option<BString>,
-    pub(super) dissociate: bool,
     pub(super) depth: Option<BString>,
     pub(super) jobs: Option<BString>,
-    pub(super) recommend_shallow: Option<bool>,
-    pub(super) single_branch: Option<bool>,
     pub(super) filter: Option<BString>,
-    /// The path of this repository in its superproject, with a slash at its end.
-    pub(super) super_prefix: Option<BString>,
+    pub(super) update: update::Request,
+}
+
+impl Request {
+    /// Completes the request of the library.
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        let Request { depth, jobs, update, .. } = self;
+        update.init |= update.require_init;
+        let number = |text: &BString| text.to_str().ok().and_then(|text| text.parse::<i64>().ok());
+        update.jobs =
+            jobs.as_ref().and_then(number).map(|number| usize::try_from(number).unwrap_or_default());
+        if let Some(text) = depth {
+            let depth = text.to_str().ok().and_then(|text| text.parse().ok());
+            let wrong = || Failure::Fatal(text!("depth ", text, " is not a positive number"));
+            update.depth = Some(depth.ok_or_else(wrong)?);
+        }
+        Ok(())
+    }
 }
 
 type Option_ = Opt<Set<Request>>;
@@ -76,48 +81,52 @@ pub(super) const UPDATE: Table<Set<Request>> = Table {
         Opt::flag("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
             .only()
             .native(On),
-        Opt::flag("-i, --init", "register submodules first", |request: &mut Request| &mut request.init)
-            .only()
-            .native(On),
+        Opt::flag("-i, --init", "register submodules first", |request: &mut Request| {
+            &mut request.update.init
+        })
+        .only()
+        .native(On),
         Opt::flag(
             "--require-init",
             "clone only into empty directories; implies --init",
-            |request: &mut Request| &mut request.require_init,
+            |request: &mut Request| &mut request.update.require_init,
         )
         .only()
         .native(On),
         Opt::flag("--remote", "use the branch of the submodule's remote", |request: &mut Request| {
-            &mut request.remote
+            &mut request.update.remote
         })
         .only()
         .native(On),
-        Opt::flag("-N, --no-fetch", "do not fetch", |request: &mut Request| &mut request.no_fetch)
+        Opt::flag("-N, --no-fetch", "do not fetch", |request: &mut Request| &mut request.update.no_fetch)
             .only()
             .native(On),
-        Opt::flag("-f, --force", "throw local changes away", |request: &mut Request| &mut request.force)
-            .only()
-            .native(On),
+        Opt::flag("-f, --force", "throw local changes away", |request: &mut Request| {
+            &mut request.update.force
+        })
+        .only()
+        .native(On),
         Opt::flag("--recursive", "update the submodules within too", |request: &mut Request| {
-            &mut request.recursive
+            &mut request.update.recursive
         })
         .only()
         .native(On),
         strategy("--checkout", "check the commit out (the default)", |request, _| {
-            request.strategy = Some(Strategy::Checkout);
+            request.update.strategy = Some(Strategy::Checkout);
             Ok(())
         }),
         strategy("-m, --merge", "merge the commit into the current branch", |request, _| {
-            request.strategy = Some(Strategy::Merge);
+            request.update.strategy = Some(Strategy::Merge);
             Ok(())
         }),
         strategy("-r, --rebase", "rebase the current branch onto the commit", |request, _| {
-            request.strategy = Some(Strategy::Rebase);
+            request.update.strategy = Some(Strategy::Rebase);
             Ok(())
         }),
         Opt::list(
             "--reference <repository>",
             "borrow objects of this repository",
-            |request: &mut Request| &mut request.references,
+            |request: &mut Request| &mut request.update.references,
         )
         .only()
         .native(On),
@@ -127,7 +136,7 @@ pub(super) const UPDATE: Table<Set<Request>> = Table {
         .only()
         .native(On),
         Opt::flag("--dissociate", "use --reference only while cloning", |request: &mut Request| {
-            &mut request.dissociate
+            &mut request.update.dissociate
         })
         .only()
         .native(On),
@@ -142,18 +151,18 @@ pub(super) const UPDATE: Table<Set<Request>> = Table {
         .only()
         .native(On),
         Opt::choice("--recommend-shallow", "clone as .gitmodules recommends", |request: &mut Request| {
-            &mut request.recommend_shallow
+            &mut request.update.recommend_shallow
         })
         .native(crate::term::args::Native::Both),
         Opt::choice("--single-branch", "clone only one branch", |request: &mut Request| {
-            &mut request.single_branch
+            &mut request.update.single_branch
         })
         .native(crate::term::args::Native::Both),
         Opt::text("--filter <filter>", "clone partially", |request: &mut Request| &mut request.filter)
             .only()
             .native(On),
         Opt::text("--super-prefix <prefix>", "place in the superproject", |request: &mut Request| {
-            &mut request.super_prefix
+            &mut request.update.super_prefix
         })
         .only()
         .hidden()

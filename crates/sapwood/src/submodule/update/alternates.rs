@@ -9,11 +9,7 @@ use repo::{
     keys::{self, Key},
 };
 
-use super::list::Superproject;
-use crate::term::{
-    console::{self, text},
-    failure::Failure,
-};
+use crate::{Error, Notice, submodule::Superproject, text};
 
 const LOCATION: Key<BString> = keys::submodule::ALTERNATE_LOCATION;
 const STRATEGY: Key<BString> = keys::submodule::ALTERNATE_ERROR_STRATEGY;
@@ -29,12 +25,12 @@ pub(super) fn inherited(repo: &Repository) -> impl Iterator<Item = (&'static str
 }
 
 /// Returns the repositories of the submodule `name` next to the superproject's alternates.
-pub(super) fn of_superproject(superproject: &Superproject<'_>, name: &BStr) -> Result<Vec<BString>, Failure> {
-    let repo = superproject.repo;
+pub(super) fn of_superproject(superproject: &Superproject<'_>, name: &BStr) -> Result<Vec<BString>, Error> {
+    let (repo, context) = (superproject.repo, superproject.context());
     let Some(location) = repo.config_str(&LOCATION) else { return Ok(Vec::new()) };
     let strategy = repo.config_text(&STRATEGY);
     let unknown = |value: &BString, key: Key<BString>| {
-        Failure::Fatal(text!("Value '", value, "' for ", key.name(), " is not recognized"))
+        Error::Failed(text!("Value '", value, "' for ", key.name(), " is not recognized"))
     };
     if !matches!(strategy.as_slice(), b"die" | b"info" | b"ignore") {
         return Err(unknown(&strategy, STRATEGY));
@@ -48,22 +44,22 @@ pub(super) fn of_superproject(superproject: &Superproject<'_>, name: &BStr) -> R
     for objects in repo.objects().directories().skip(1) {
         let Some(git_dir) = objects.as_os_str().as_bytes().strip_suffix(b"/objects") else { continue };
         let place = text!(git_dir, "/modules/", name, "/");
-        match engine::clone::check_reference(&place, &superproject.run.cwd) {
+        // The place is absolute, as the directory of objects is.
+        match engine::clone::check_reference(&place, repo.child_dir()) {
             Ok(()) => found.push(place),
             Err(_) if strategy == "ignore" => {}
             Err(error) => {
                 let message = text!("submodule '", name, "' cannot add alternate: ", error.to_string());
                 if strategy == "info" {
-                    console::eprint_line(message);
+                    context.events.notice(Notice::Transfer(message));
                     continue;
                 }
-                if superproject
-                    .settings
-                    .advises(repo, keys::advice::SUBMODULE_ALTERNATE_ERROR_STRATEGY_DIE)?
-                {
-                    console::hint(ADVICE);
+                let advice = keys::advice::SUBMODULE_ALTERNATE_ERROR_STRATEGY_DIE;
+                if context.advises(advice)? {
+                    let (name, text) = (advice.name(), ADVICE.into());
+                    context.events.notice(Notice::Advice { name, text, is_default: false });
                 }
-                return Err(Failure::Fatal(message));
+                return Err(Error::Failed(message));
             }
         }
     }
