@@ -1,7 +1,7 @@
 //! Git working-tree operations, each as two calls: [`status`], [`switch`], [`restore`], [`reset`],
 //! [`clean`], [`add`], [`rm`], [`mv`], [`commit`], [`stash`], [`fetch`],
 //! [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`submodule`], [`checkpoint`], [`ci`],
-//! [`compare`].
+//! [`compare`], [`for_each_ref`].
 //!
 //! `plan(&repository, request)` examines everything, may refuse, and changes nothing.
 //! [`PlanError::Unsupported`] exists only there. `Plan::run(&events)` does the work; its
@@ -44,12 +44,15 @@ pub mod checkpoint;
 pub mod ci;
 pub mod clean;
 pub mod clone;
+pub mod color;
 pub mod commit;
 pub mod compare;
 pub mod context;
+pub mod date;
 mod error;
 pub mod events;
 pub mod fetch;
+pub mod for_each_ref;
 pub mod hooks;
 pub mod index;
 pub mod locks;

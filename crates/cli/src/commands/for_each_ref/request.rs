@@ -2,12 +2,8 @@
 
 use bstr::{BString, ByteSlice as _};
 
-use super::{
-    field::FieldKind,
-    format::{self, Piece},
-    quote::Quoting,
-    sort::SortKey,
-};
+use sapwood::for_each_ref::{self, Format, Quoting, SortKey};
+
 use crate::{
     commands::{reason::Reason, record::LineCheck},
     term::{
@@ -49,7 +45,7 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::flag(
             "--omit-empty",
             "do not output a newline after empty formatted refs",
-            |request: &mut Request| &mut request.omit_empty,
+            |request: &mut Request| &mut request.wanted.omit_empty,
         )
         .native(Both),
         Opt::new("--count <n>", "show only <n> matched refs", Request::set_count).native(On),
@@ -60,12 +56,12 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::text(
             "--start-after <marker>",
             "start iteration after the provided marker",
-            |request: &mut Request| &mut request.start_after,
+            |request: &mut Request| &mut request.wanted.start_after,
         )
         .native(Both),
         Opt::new("--color[=<when>]", "respect format colors", Request::set_color).native(Both),
         Opt::list("--exclude <pattern>", "exclude refs which match pattern", |request: &mut Request| {
-            &mut request.exclude
+            &mut request.wanted.excluded
         })
         .native(Both),
         Opt::new("--sort <key>", "field name to sort on", Request::set_sort).native(Both),
@@ -104,14 +100,14 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         .at_end("HEAD")
         .native(On),
         Opt::flag("--ignore-case", "sorting and filtering are case insensitive", |request: &mut Request| {
-            &mut request.icase
+            &mut request.wanted.icase
         })
         .native(Both),
         Opt::flag("--stdin", "read reference patterns from stdin", |request: &mut Request| {
             &mut request.stdin
         }),
         Opt::flag("--include-root-refs", "also include HEAD ref and pseudorefs", |request: &mut Request| {
-            &mut request.root
+            &mut request.wanted.root
         })
         .native(Both),
     ],
@@ -120,14 +116,10 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
 
 #[derive(Default)]
 pub(super) struct Request {
-    pub(super) quoting: Quoting,
-    pub(super) omit_empty: bool,
-    /// Zero for all.
-    pub(super) count: usize,
+    /// The part that the library takes as it is.
+    pub(super) wanted: for_each_ref::Request,
     format: Option<BString>,
-    pub(super) start_after: Option<BString>,
     pub(super) color: When,
-    pub(super) exclude: Vec<BString>,
     sort: Vec<BString>,
     /// `--no-sort` removed Git's default key.
     no_sort: bool,
@@ -136,9 +128,7 @@ pub(super) struct Request {
     pub(super) not_merged: Vec<BString>,
     pub(super) contains: Vec<BString>,
     pub(super) not_contains: Vec<BString>,
-    pub(super) icase: bool,
     pub(super) stdin: bool,
-    pub(super) root: bool,
 }
 
 /// The value of `--color`.
@@ -157,16 +147,16 @@ fn unserved() -> Failure {
 
 impl Request {
     fn quote(&mut self, quoting: Quoting) -> Result<(), Failure> {
-        if self.quoting != Quoting::None && self.quoting != quoting {
+        if self.wanted.quoting != Quoting::None && self.wanted.quoting != quoting {
             return Err(Failure::Error("more than one quoting style?".into(), 129));
         }
-        self.quoting = quoting;
+        self.wanted.quoting = quoting;
         Ok(())
     }
 
     fn set_count(&mut self, value: Value) -> Result<(), Failure> {
         let text = value.text.unwrap_or_default();
-        self.count = text.to_str().ok().and_then(|text| text.parse().ok()).ok_or_else(unserved)?;
+        self.wanted.count = text.to_str().ok().and_then(|text| text.parse().ok()).ok_or_else(unserved)?;
         Ok(())
     }
 
@@ -192,9 +182,9 @@ impl Request {
     }
 
     /// Parses the format.
-    pub(super) fn pieces(&self) -> Result<Vec<Piece>, Failure> {
-        let given = self.format.as_ref().map_or(format::DEFAULT.into(), |format| format.as_bstr());
-        format::parse(given).ok_or_else(unserved)
+    pub(super) fn format(&self) -> Result<Format, Failure> {
+        let Some(given) = &self.format else { return Ok(Format::default()) };
+        Format::parse(given.as_bstr()).ok_or_else(unserved)
     }
 
     /// Returns the sort keys, the most significant one first.
@@ -229,7 +219,7 @@ fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     };
     let is_count = |text: &BString| (1..=6).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
     let is_when = |text: &BString| matches!(text.as_slice(), b"always" | b"never" | b"auto");
-    let parsed: Vec<_> = values("--format").map(|text| format::parse(text.as_bstr())).collect();
+    let parsed: Vec<_> = values("--format").map(|text| Format::parse(text.as_bstr())).collect();
     let says = |what: &str| Some(Reason::command_line(what));
     if parsed.iter().any(Option::is_none) {
         return says("a format that only Git knows");
@@ -257,14 +247,4 @@ fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     }
     let is_empty = survey.rest.iter().chain(values("--exclude")).any(|pattern| pattern.is_empty());
     is_empty.then(|| Reason::command_line("an empty pattern"))
-}
-
-/// Returns true if a format uses colours.
-pub(super) fn has_colors(pieces: &[Piece]) -> bool {
-    pieces.iter().any(|piece| match piece {
-        Piece::Field(field) => {
-            matches!(field.kind, FieldKind::Control(super::field::Control::Color { .. }))
-        }
-        Piece::Literal(_) => false,
-    })
 }

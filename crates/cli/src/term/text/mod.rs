@@ -1,13 +1,11 @@
 //! Texts made of values. The wording is Git's, which scripts and users know.
 
 pub(crate) mod bytes;
-pub(crate) mod color;
 pub(crate) mod columns;
-pub(crate) mod date;
 pub(crate) mod sideband;
 
 pub(crate) use format::{quote, quote_into, unquote};
-pub(crate) use sapwood::relative;
+pub(crate) use sapwood::{color, date, relative};
 pub(crate) use sys::{os_str, reason as os_error};
 
 /// Returns `text` as a JSON string.

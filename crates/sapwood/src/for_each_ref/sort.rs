@@ -8,7 +8,7 @@ use super::field::{Field, FieldKind, NameForm, ObjectField, PersonPart, RefField
 
 /// One sort key.
 #[derive(Clone, Debug)]
-pub(super) struct SortKey {
+pub struct SortKey {
     pub(super) field: Field,
     reverse: bool,
     /// Numbers in the text are compared as numbers.
@@ -24,7 +24,7 @@ pub(super) enum SortValue {
 
 impl SortKey {
     /// Parses a key. Returns `None` if it is left to Git.
-    pub(super) fn parse(text: &BStr) -> Option<SortKey> {
+    pub fn parse(text: &BStr) -> Option<SortKey> {
         let (reverse, text) = match text.strip_prefix(b"-") {
             Some(rest) => (true, rest.as_bstr()),
             None => (false, text),

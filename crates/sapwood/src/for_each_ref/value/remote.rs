@@ -4,7 +4,10 @@ use bstr::{BStr, BString, ByteSlice as _};
 use repo::keys::{self, Key};
 
 use super::Values;
-use crate::{commands::for_each_ref::field::RemoteForm, term::failure::Failure};
+use crate::{
+    Error,
+    for_each_ref::{field::RemoteForm, unsupported},
+};
 
 impl Values<'_> {
     pub(super) fn append_upstream(
@@ -12,7 +15,7 @@ impl Values<'_> {
         name: &BStr,
         form: RemoteForm,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let Some(branch) = name.strip_prefix(b"refs/heads/") else { return Ok(()) };
         let Ok(upstream) = self.repo.require_upstream(name) else { return Ok(()) };
         let setting = |key: Key<Option<BString>>| self.repo.config_all(&key.of(branch.as_bstr()));
@@ -28,12 +31,7 @@ impl Values<'_> {
         Ok(())
     }
 
-    pub(super) fn append_push(
-        &self,
-        name: &BStr,
-        form: RemoteForm,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    pub(super) fn append_push(&self, name: &BStr, form: RemoteForm, out: &mut Vec<u8>) -> Result<(), Error> {
         if !name.starts_with(b"refs/heads/") {
             return Ok(());
         }
@@ -57,7 +55,7 @@ impl Values<'_> {
         tracked: &BString,
         form: RemoteForm,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         if let RemoteForm::Name(form) = form {
             return self.append_name(tracked.as_bstr(), form, out);
         }
@@ -83,15 +81,15 @@ impl Values<'_> {
     }
 
     /// Counts the commits that only one of two refs has. `None` if one of them has no commit.
-    fn distance(&self, ours: &BStr, theirs: &BStr) -> Result<Option<(usize, usize)>, Failure> {
-        let commit = |name: &BStr| -> Result<_, Failure> {
+    fn distance(&self, ours: &BStr, theirs: &BStr) -> Result<Option<(usize, usize)>, Error> {
+        let commit = |name: &BStr| -> Result<_, Error> {
             let Some(id) = self.repo.value_of_ref(name)? else { return Ok(None) };
-            let commit = self.repo.commit_if_there(id).map_err(|_| Failure::Unserved("damaged objects"))?;
+            let commit = self.repo.commit_if_there(id).map_err(|_| unsupported("damaged objects"))?;
             // Git reports an error for an object that is not a commit.
-            commit.map(Some).ok_or(Failure::Unserved("branches without a commit"))
+            commit.map(Some).ok_or(unsupported("branches without a commit"))
         };
         let (Some(theirs), Some(ours)) = (commit(theirs)?, commit(ours)?) else { return Ok(None) };
         let distance = self.repo.ahead_behind(ours, theirs);
-        distance.map(Some).map_err(|_| Failure::Unserved("damaged histories"))
+        distance.map(Some).map_err(|_| unsupported("damaged histories"))
     }
 }

@@ -5,7 +5,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 
-use crate::term::text::{color, date::DateFormat};
+use crate::{color, date::DateFormat};
 
 /// A field.
 #[derive(Clone, Debug, PartialEq)]

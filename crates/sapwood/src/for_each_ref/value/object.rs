@@ -1,16 +1,16 @@
 //! Objects, and the fields that every object has.
 
 use bstr::{BStr, ByteSlice as _};
-use repo::{
-    ListedRef,
-    objects::{Error, Kind},
-};
-use sapwood::ObjectId;
+use format::ObjectId;
+use repo::{ListedRef, objects::Kind};
 
 use super::{Values, no_such_object};
 use crate::{
-    commands::for_each_ref::field::{IdForm, ObjectField},
-    term::failure::Failure,
+    Error,
+    for_each_ref::{
+        field::{IdForm, ObjectField},
+        unsupported,
+    },
 };
 
 /// The part of an object that fields need.
@@ -39,7 +39,7 @@ impl Loaded {
 
 impl Values<'_> {
     /// Reads an object of the ref `name`.
-    pub(super) fn load_object(&mut self, name: &BStr, id: ObjectId, need: Need) -> Result<Loaded, Failure> {
+    pub(super) fn load_object(&mut self, name: &BStr, id: ObjectId, need: Need) -> Result<Loaded, Error> {
         let loaded = match need {
             Need::Content => self.reader.read(&id).map(|(kind, content)| Loaded {
                 id,
@@ -53,8 +53,8 @@ impl Values<'_> {
             }
         };
         let loaded = loaded.map_err(|error| match error {
-            Error::Missing(_) => no_such_object(name, id),
-            _ => Failure::Unserved("damaged objects"),
+            repo::objects::Error::Missing(_) => no_such_object(name, id),
+            _ => unsupported("damaged objects"),
         })?;
         // Git parses commits and tags, and fails at malformed ones.
         let is_sound = need != Need::Content
@@ -63,15 +63,15 @@ impl Values<'_> {
                 Kind::Tag => loaded.tag().is_some(),
                 Kind::Tree | Kind::Blob => true,
             };
-        if is_sound { Ok(loaded) } else { Err(Failure::Unserved("malformed objects")) }
+        if is_sound { Ok(loaded) } else { Err(unsupported("malformed objects")) }
     }
 
     /// Returns the object that a tag finally points to.
-    pub(super) fn peel(&mut self, listed: &ListedRef<'_>, tag: &Loaded) -> Result<ObjectId, Failure> {
+    pub(super) fn peel(&mut self, listed: &ListedRef<'_>, tag: &Loaded) -> Result<ObjectId, Error> {
         if let Some(peeled) = listed.peeled {
             return Ok(peeled);
         }
-        let wrong = || Failure::Unserved("malformed tags");
+        let wrong = || unsupported("malformed tags");
         let target = match tag.tag() {
             Some(tag) => tag.target,
             None => {
@@ -99,7 +99,7 @@ impl Values<'_> {
         object: &Loaded,
         field: &ObjectField,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         match field {
             ObjectField::Name(form) => self.append_id(object.id, *form, out)?,
             ObjectField::Type => out.extend_from_slice(object.kind.name().as_bytes()),
@@ -109,7 +109,7 @@ impl Values<'_> {
     }
 
     /// Appends the name of an object.
-    pub(super) fn append_id(&self, id: ObjectId, form: IdForm, out: &mut Vec<u8>) -> Result<(), Failure> {
+    pub(super) fn append_id(&self, id: ObjectId, form: IdForm, out: &mut Vec<u8>) -> Result<(), Error> {
         let digits = match form {
             IdForm::Full => usize::MAX,
             IdForm::Digits(digits) => digits,

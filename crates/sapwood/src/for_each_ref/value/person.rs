@@ -5,11 +5,13 @@ use repo::objects::Kind;
 
 use super::{Values, object::Loaded};
 use crate::{
-    commands::for_each_ref::{
+    Error,
+    date::DateFormat,
+    for_each_ref::{
         field::{MailForm, Person, PersonPart},
         quote::until_nul,
+        unsupported,
     },
-    term::{failure::Failure, text::date::DateFormat},
 };
 
 /// A date as an object stores it.
@@ -43,7 +45,7 @@ impl Values<'_> {
         who: Person,
         part: &PersonPart,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let Some(text) = object.person_line(who) else { return Ok(()) };
         let line = text.lines_with_terminator().next().unwrap_or_default().trim_end_with(|end| end == '\n');
         match part {
@@ -56,10 +58,10 @@ impl Values<'_> {
         Ok(())
     }
 
-    fn append_date(&self, text: &BStr, format: &DateFormat, out: &mut Vec<u8>) -> Result<(), Failure> {
+    fn append_date(&self, text: &BStr, format: &DateFormat, out: &mut Vec<u8>) -> Result<(), Error> {
         if let Some(date) = Date::of(text) {
             let shown = format.show(date.seconds, date.zone, self.now);
-            out.extend_from_slice(shown.ok_or(Failure::Unserved("dates so far away"))?.as_bytes());
+            out.extend_from_slice(shown.ok_or(unsupported("dates so far away"))?.as_bytes());
         }
         Ok(())
     }

@@ -4,12 +4,17 @@ use bstr::ByteSlice as _;
 
 /// The language of the literals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Quoting {
+pub enum Quoting {
+    /// None.
     #[default]
     None,
+    /// The shell.
     Shell,
+    /// Perl.
     Perl,
+    /// Python.
     Python,
+    /// Tcl.
     Tcl,
 }
 

@@ -7,8 +7,8 @@ use repo::{ListedRef, WorktreeHeadKind};
 
 use super::Values;
 use crate::{
-    commands::for_each_ref::field::{NameForm, RefField},
-    term::failure::Failure,
+    Error,
+    for_each_ref::field::{NameForm, RefField},
 };
 
 impl Values<'_> {
@@ -17,7 +17,7 @@ impl Values<'_> {
         listed: &ListedRef<'_>,
         field: &RefField,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         match field {
             RefField::Name(form) => self.append_name(listed.name, *form, out)?,
             RefField::Symref(form) => {
@@ -43,7 +43,7 @@ impl Values<'_> {
     }
 
     /// Appends the name of a ref.
-    pub(super) fn append_name(&self, name: &BStr, form: NameForm, out: &mut Vec<u8>) -> Result<(), Failure> {
+    pub(super) fn append_name(&self, name: &BStr, form: NameForm, out: &mut Vec<u8>) -> Result<(), Error> {
         match form {
             NameForm::Full => out.extend_from_slice(name),
             NameForm::Short => out.extend_from_slice(&self.shortener.borrow_mut().shorten(name)?),
@@ -65,7 +65,7 @@ impl Values<'_> {
         Ok(())
     }
 
-    fn worktrees(&self) -> Result<&HashMap<BString, BString>, Failure> {
+    fn worktrees(&self) -> Result<&HashMap<BString, BString>, Error> {
         if let Some(found) = self.worktrees.get() {
             return Ok(found);
         }

@@ -15,15 +15,15 @@ use std::{
 };
 
 use bstr::{BStr, BString};
+use format::ObjectId;
 use repo::{ListedRef, Repository, Shortener, keys, objects::Reader};
-use sapwood::ObjectId;
 
 use self::object::{Loaded, Need};
 use super::{
     field::{Field, FieldKind, ObjectField, RefField, TextField},
     sort::{SortKey, SortValue},
 };
-use crate::term::failure::Failure;
+use crate::Error;
 
 /// Computes the values of fields.
 pub(super) struct Values<'a> {
@@ -63,7 +63,7 @@ impl<'a> Values<'a> {
         repo: &'a Repository,
         fields: impl Iterator<Item = &'f Field>,
         now: u64,
-    ) -> Result<Values<'a>, Failure> {
+    ) -> Result<Values<'a>, Error> {
         let mut values = Values {
             repo,
             reader: repo.objects().reader(),
@@ -113,7 +113,7 @@ impl<'a> Values<'a> {
     }
 
     /// Reads the objects of a ref that the fields need.
-    pub(super) fn load(&mut self, listed: &ListedRef<'_>) -> Result<Objects, Failure> {
+    pub(super) fn load(&mut self, listed: &ListedRef<'_>) -> Result<Objects, Error> {
         let mut objects = Objects::default();
         if self.own > Need::Nothing {
             let own = self.load_object(listed.name, listed.id, self.own)?;
@@ -133,7 +133,7 @@ impl<'a> Values<'a> {
         objects: &Objects,
         field: &Field,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let object = if field.peeled { &objects.peeled } else { &objects.own };
         match (&field.kind, object) {
             (FieldKind::Ref(kind), _) => {
@@ -158,7 +158,7 @@ impl<'a> Values<'a> {
         listed: &ListedRef<'_>,
         objects: &Objects,
         key: &SortKey,
-    ) -> Result<SortValue, Failure> {
+    ) -> Result<SortValue, Error> {
         if key.is_number() {
             let object = if key.field.peeled { &objects.peeled } else { &objects.own };
             return Ok(SortValue::Number(
@@ -188,6 +188,6 @@ impl<'a> Values<'a> {
     }
 }
 
-fn no_such_object(name: &BStr, id: ObjectId) -> Failure {
-    Failure::fatal(format!("missing object {id} for {name}"))
+fn no_such_object(name: &BStr, id: ObjectId) -> Error {
+    Error::failed(format!("missing object {id} for {name}"))
 }

@@ -4,11 +4,11 @@
 use bstr::{BStr, BString, ByteSlice as _};
 
 /// Resets all attributes.
-pub(crate) const RESET: &str = "\x1b[m";
+pub const RESET: &str = "\x1b[m";
 
 /// Returns the escape sequence of a configured colour, empty for no colour, or `None` if the value
 /// is invalid.
-pub(crate) fn parse(value: &BStr) -> Option<BString> {
+pub fn parse(value: &BStr) -> Option<BString> {
     let (mut resets, mut colors, mut attributes) = (false, Vec::new(), Vec::new());
     for word in value.fields_with(|letter| letter.is_ascii_whitespace()) {
         if word.eq_ignore_ascii_case(b"reset") {

@@ -1,16 +1,16 @@
 //! Headers and messages of commits and tags.
 
 use bstr::{BStr, ByteSlice as _};
+use format::ObjectId;
 use repo::objects::Kind;
-use sapwood::ObjectId;
 
 use super::{
     Values,
     object::{Commit, Loaded},
 };
 use crate::{
-    commands::for_each_ref::{field::TextField, quote::until_nul},
-    term::failure::Failure,
+    Error,
+    for_each_ref::{field::TextField, quote::until_nul},
 };
 
 /// The lines that begin a signature.
@@ -90,7 +90,7 @@ impl Values<'_> {
         object: &Loaded,
         field: &TextField,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         match field {
             TextField::Person(who, part) => return self.append_person(object, *who, part, out),
             TextField::Tree(_) | TextField::Parent(_) | TextField::NumParent => {
@@ -111,7 +111,7 @@ impl Values<'_> {
         }
     }
 
-    fn append_commit(&self, object: &Loaded, field: &TextField, out: &mut Vec<u8>) -> Result<(), Failure> {
+    fn append_commit(&self, object: &Loaded, field: &TextField, out: &mut Vec<u8>) -> Result<(), Error> {
         let Some(commit) = object.commit() else { return Ok(()) };
         let parents = self.parents(object.id, &commit);
         match field {

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 
 /// A format, and the time zone to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DateFormat {
+pub struct DateFormat {
     style: Style,
     /// The time is shown in the user's time zone, not in the date's own.
     is_local: bool,
@@ -37,10 +37,11 @@ const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const LAST: i64 = 253_402_300_799;
 
 impl DateFormat {
-    pub(crate) const DEFAULT: DateFormat = DateFormat { style: Style::Default, is_local: false };
+    /// Git's format.
+    pub const DEFAULT: DateFormat = DateFormat { style: Style::Default, is_local: false };
 
     /// Returns the format called `name`; `None` if it is unknown.
-    pub(crate) fn parse(name: &BStr) -> Option<DateFormat> {
+    pub fn parse(name: &BStr) -> Option<DateFormat> {
         for (lead, is_local) in [("format:", false), ("format-local:", true)] {
             if let Some(custom) = name.strip_prefix(lead.as_bytes()) {
                 conversions(custom)?;
@@ -68,7 +69,7 @@ impl DateFormat {
 
     /// Formats a time: `seconds` since 1970, and `zone` as Git writes it, hours and minutes as one
     /// decimal number (`+0130` is 130). Returns `None` for a time after the year 9999.
-    pub(crate) fn show(&self, seconds: u64, zone: i32, now: u64) -> Option<String> {
+    pub fn show(&self, seconds: u64, zone: i32, now: u64) -> Option<String> {
         if self.style == Style::Unix {
             return Some(seconds.to_string());
         }

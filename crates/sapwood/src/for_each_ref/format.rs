@@ -4,6 +4,39 @@ use bstr::{BStr, BString, ByteSlice as _};
 
 use super::field::{Control, Field, FieldKind};
 
+/// A parsed format.
+#[derive(Clone, Debug)]
+pub struct Format {
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// Git's format without `--format`.
+impl Default for Format {
+    fn default() -> Format {
+        Format::parse(DEFAULT.into()).expect("it is well-formed")
+    }
+}
+
+impl Format {
+    /// Parses a format. Returns `None` if it is left to Git: it has an unknown field, or invalid
+    /// conditions or alignments.
+    pub fn parse(text: &BStr) -> Option<Format> {
+        parse(text).map(|pieces| Format { pieces })
+    }
+
+    /// Returns true if it uses colours.
+    pub fn has_colors(&self) -> bool {
+        self.fields().any(|field| matches!(field.kind, FieldKind::Control(Control::Color { .. })))
+    }
+
+    pub(super) fn fields(&self) -> impl Iterator<Item = &Field> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Field(field) => Some(field),
+            Piece::Literal(_) => None,
+        })
+    }
+}
+
 /// A part of a format.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
@@ -11,12 +44,9 @@ pub(super) enum Piece {
     Field(Field),
 }
 
-/// Git's format without `--format`.
-pub(super) const DEFAULT: &str = "%(objectname) %(objecttype)\t%(refname)";
+const DEFAULT: &str = "%(objectname) %(objecttype)\t%(refname)";
 
-/// Parses a format. Returns `None` if it is left to Git: it has an unknown field, or invalid
-/// conditions or alignments.
-pub(super) fn parse(format: &BStr) -> Option<Vec<Piece>> {
+fn parse(format: &BStr) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut rest = format.as_bytes();
     while let Some(at) = next_field(rest) {

@@ -2,15 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ::format::{
+    ObjectId,
+    wildmatch::{Mode, literal_length, wildmatch},
+};
 use bstr::{BStr, BString};
-use format::wildmatch::{Mode, literal_length, wildmatch};
 use repo::{
     ListedRef, Repository,
     objects::{Kind, Reader},
 };
-use sapwood::ObjectId;
 
-use crate::term::failure::Failure;
+use super::unsupported;
+use crate::Error;
 
 /// The selected names.
 #[derive(Debug, Default)]
@@ -54,16 +57,22 @@ impl Names {
 }
 
 /// The objects that refs must point to, contain, or be merged into.
-#[derive(Debug, Default)]
-pub(super) struct Commits {
-    pub(super) points_at: Vec<ObjectId>,
-    pub(super) contained: Vec<ObjectId>,
-    pub(super) not_contained: Vec<ObjectId>,
-    pub(super) merged: Vec<ObjectId>,
-    pub(super) not_merged: Vec<ObjectId>,
-    /// The results for refs that were checked, by object: many refs point to the same one.
-    pub(super) judged: HashMap<ObjectId, Option<ObjectId>>,
+#[derive(Clone, Debug, Default)]
+pub struct Commits {
+    /// The ref points to one of these, or to a tag that leads to it.
+    pub points_at: Vec<ObjectId>,
+    /// The ref's commit has one of these commits in its history.
+    pub contained: Vec<ObjectId>,
+    /// It has none of these.
+    pub not_contained: Vec<ObjectId>,
+    /// The ref's commit is in the history of one of these.
+    pub merged: Vec<ObjectId>,
+    /// It is in the history of none of these.
+    pub not_merged: Vec<ObjectId>,
 }
+
+/// The results for refs that were checked, by object: many refs point to the same one.
+pub(super) type Judged = HashMap<ObjectId, Option<ObjectId>>;
 
 impl Commits {
     /// Returns true if all refs must be known before the first one is printed.
@@ -79,19 +88,20 @@ impl Commits {
     /// Checks one ref, except for merges. Returns `None` if the ref does not match, else the ref's
     /// commit if it was read.
     pub(super) fn wants(
-        &mut self,
+        &self,
+        judged: &mut Judged,
         repo: &Repository,
         reader: &mut Reader<'_>,
         listed: &ListedRef<'_>,
-    ) -> Result<Option<Option<ObjectId>>, Failure> {
+    ) -> Result<Option<Option<ObjectId>>, Error> {
         if !self.points_at.is_empty() && !self.is_pointed_at(repo, reader, listed.id)? {
             return Ok(None);
         }
         if !self.needs_commit() {
             return Ok(Some(None));
         }
-        if let Some(judged) = self.judged.get(&listed.id) {
-            return Ok(judged.map(Some));
+        if let Some(known) = judged.get(&listed.id) {
+            return Ok(known.map(Some));
         }
         let mut commit = commit_of(repo, reader, listed)?;
         if let Some(found) = commit
@@ -99,16 +109,16 @@ impl Commits {
         {
             commit = None;
         }
-        self.judged.insert(listed.id, commit);
+        judged.insert(listed.id, commit);
         Ok(commit.map(Some))
     }
 
     /// Checks that a commit contains one of `contained`, and none of `not_contained`.
-    fn contains_what_it_should(&self, repo: &Repository, commit: ObjectId) -> Result<bool, Failure> {
-        let contains = |all: &[ObjectId]| -> Result<bool, Failure> {
+    fn contains_what_it_should(&self, repo: &Repository, commit: ObjectId) -> Result<bool, Error> {
+        let contains = |all: &[ObjectId]| -> Result<bool, Error> {
             for sought in all {
                 let distance = repo.ahead_behind(*sought, commit);
-                if distance.map_err(|_| Failure::Unserved("damaged histories"))?.0 == 0 {
+                if distance.map_err(|_| unsupported("damaged histories"))?.0 == 0 {
                     return Ok(true);
                 }
             }
@@ -118,13 +128,8 @@ impl Commits {
             && (self.not_contained.is_empty() || !contains(&self.not_contained)?))
     }
 
-    fn is_pointed_at(
-        &self,
-        repo: &Repository,
-        reader: &mut Reader<'_>,
-        id: ObjectId,
-    ) -> Result<bool, Failure> {
-        let malformed = || Failure::Unserved("malformed tags");
+    fn is_pointed_at(&self, repo: &Repository, reader: &mut Reader<'_>, id: ObjectId) -> Result<bool, Error> {
+        let malformed = || unsupported("malformed tags");
         let mut id = id;
         loop {
             if self.points_at.contains(&id) {
@@ -146,14 +151,13 @@ impl Commits {
         repo: &Repository,
         refs: &mut Vec<T>,
         commit: impl Fn(&T) -> Option<ObjectId>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         for (bases, wanted) in [(&self.merged, true), (&self.not_merged, false)] {
             if bases.is_empty() {
                 continue;
             }
             let tips: HashSet<ObjectId> = refs.iter().filter_map(&commit).collect();
-            let reached =
-                repo.reachable_tips(bases, &tips).map_err(|_| Failure::Unserved("damaged histories"))?;
+            let reached = repo.reachable_tips(bases, &tips).map_err(|_| unsupported("damaged histories"))?;
             refs.retain(|found| commit(found).is_some_and(|commit| reached.contains(&commit) == wanted));
         }
         Ok(())
@@ -165,8 +169,8 @@ fn commit_of(
     repo: &Repository,
     reader: &mut Reader<'_>,
     listed: &ListedRef<'_>,
-) -> Result<Option<ObjectId>, Failure> {
-    let damaged = || Failure::Unserved("missing or damaged objects");
+) -> Result<Option<ObjectId>, Error> {
+    let damaged = || unsupported("missing or damaged objects");
     let mut id = listed.id;
     let mut kind = reader.header(&id).map_err(|_| damaged())?.0;
     if kind == Kind::Tag {

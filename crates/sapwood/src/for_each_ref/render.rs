@@ -4,21 +4,22 @@ use std::mem;
 
 use super::{
     field::{Condition, Control, Field, FieldKind, Position},
-    format::Piece,
+    format::{Format, Piece},
     quote::{Quoting, until_nul},
+    unsupported,
 };
-use crate::term::{failure::Failure, text::color::RESET};
+use crate::{Error, color::RESET};
 
 /// A format with the options that change its output.
-pub(super) struct Format {
-    pub(super) pieces: Vec<Piece>,
+pub(super) struct Renderer {
+    pub(super) format: Format,
     pub(super) quoting: Quoting,
     /// True if colours are enabled.
     pub(super) colors: bool,
 }
 
 /// Appends the value of a field.
-pub(super) type Append<'a> = dyn FnMut(&Field, &mut Vec<u8>) -> Result<(), Failure> + 'a;
+pub(super) type Append<'a> = dyn FnMut(&Field, &mut Vec<u8>) -> Result<(), Error> + 'a;
 
 /// An open condition or alignment, and the text in it.
 struct Frame<'a> {
@@ -31,12 +32,12 @@ enum FrameKind<'a> {
     If { condition: &'a Condition, holds: bool, is_otherwise: bool, then: Vec<u8> },
 }
 
-impl Format {
+impl Renderer {
     /// Appends the format to `out` with the values that `value` appends for the fields.
-    pub(super) fn render(&self, out: &mut Vec<u8>, value: &mut Append<'_>) -> Result<(), Failure> {
+    pub(super) fn render(&self, out: &mut Vec<u8>, value: &mut Append<'_>) -> Result<(), Error> {
         let mut frames: Vec<Frame<'_>> = Vec::new();
         let mut plain = Vec::new();
-        for piece in &self.pieces {
+        for piece in &self.format.pieces {
             let field = match piece {
                 Piece::Literal(text) => {
                     frames.last_mut().map_or(&mut *out, |frame| &mut frame.text).extend_from_slice(text);
@@ -64,7 +65,7 @@ impl Format {
         Ok(())
     }
 
-    fn value(&self, field: &Field, out: &mut Vec<u8>, value: &mut Append<'_>) -> Result<(), Failure> {
+    fn value(&self, field: &Field, out: &mut Vec<u8>, value: &mut Append<'_>) -> Result<(), Error> {
         match &field.kind {
             FieldKind::Control(Control::Color { sequence, .. }) => {
                 if self.colors {
@@ -78,7 +79,7 @@ impl Format {
 
     /// Returns true if a colour is still active at the end.
     fn needs_reset(&self) -> bool {
-        let colors = self.pieces.iter().rev().filter_map(|piece| match piece {
+        let colors = self.format.pieces.iter().rev().filter_map(|piece| match piece {
             Piece::Field(Field { kind: FieldKind::Control(Control::Color { is_reset, .. }), .. }) => {
                 Some(*is_reset)
             }
@@ -92,7 +93,7 @@ impl Format {
         out: &mut Vec<u8>,
         frames: &mut Vec<Frame<'a>>,
         control: &'a Control,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let open = |kind| Frame { kind, text: Vec::new() };
         match (control, frames.last_mut()) {
             (Control::Align { position, width }, _) => {
@@ -136,7 +137,7 @@ impl Condition {
 }
 
 impl Frame<'_> {
-    fn end(self) -> Result<Vec<u8>, Failure> {
+    fn end(self) -> Result<Vec<u8>, Error> {
         match self.kind {
             FrameKind::Align { position, width } => align(&self.text, position, width),
             FrameKind::If { holds: true, is_otherwise: true, then, .. } => Ok(then),
@@ -147,10 +148,10 @@ impl Frame<'_> {
 }
 
 /// Pads a text with spaces. Only the real Git knows the width of non-ASCII characters.
-fn align(text: &[u8], position: Position, width: usize) -> Result<Vec<u8>, Failure> {
+fn align(text: &[u8], position: Position, width: usize) -> Result<Vec<u8>, Error> {
     let text = until_nul(text);
     if !text.iter().all(|byte| (b' '..=b'~').contains(byte)) {
-        return Err(Failure::Unserved("alignments of texts that are not ASCII"));
+        return Err(unsupported("alignments of texts that are not ASCII"));
     }
     let padding = width.saturating_sub(text.len());
     let left = match position {
