@@ -61,6 +61,7 @@ pub mod monitor;
 pub mod mv;
 pub mod new_commit;
 pub mod notice;
+pub mod object_files;
 pub mod read_tree;
 pub mod refs;
 mod refused;

@@ -132,6 +132,10 @@ pub enum Notice {
     UntrackedCacheDisabled,
     /// An error about alternates of the object store.
     ObjectStore(BString),
+    /// A file of the object directory does not belong there.
+    Garbage(BString),
+    /// A pack or a directory of loose objects cannot be read.
+    UnreadableObjects(String),
     /// A file with alternates cannot be read.
     UnreadableAlternates(PathBuf, String),
     /// A warning of the repository that appears with the first object.
@@ -283,6 +287,7 @@ impl Notice {
             | Notice::UnreadableLayer(_)
             | Notice::UntrackedNotRestored
             | Notice::FetchError(_)
+            | Notice::UnreadableObjects(_)
             | Notice::ObjectStore(_) => Level::Error,
             _ => Level::Warning,
         }
@@ -368,6 +373,7 @@ impl Notice {
             | Notice::NotConcluded(text)
             | Notice::StepFailed(text)
             | Notice::Undeleted(text)
+            | Notice::UnreadableObjects(text)
             | Notice::Base(text)
             | Notice::ContentsRemote(text)
             | Notice::DamagedRecord(text)
@@ -389,6 +395,7 @@ impl Notice {
             Notice::ChangedMeanwhile(path) => text!("'", path, "' was changed meanwhile: left as it is"),
             Notice::SparsePatterns(text)
             | Notice::Submodule(text)
+            | Notice::Garbage(text)
             | Notice::SubmoduleError(text)
             | Notice::SubmoduleFatal(text)
             | Notice::Plan(text)

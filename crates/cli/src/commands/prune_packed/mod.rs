@@ -1,16 +1,8 @@
-//! `sapwood prune-packed`: removes loose objects that packs also contain.
-//!
-//! Order: arguments; the loose objects, one directory after another; the pack directories, which
-//! are synced before the first object is removed; then objects and empty directories. A directory
-//! that cannot be listed ends the work, as in Git. An object is kept if its pack cannot be used.
-
-use std::path::{Path, PathBuf};
+//! `sapwood prune-packed`: removes loose objects that packs also contain. See
+//! [`sapwood::object_files::prune_packed`].
 
 use bstr::BString;
-use repo::{Repository, objects::Objects};
-use sapwood::ObjectId;
-use store::{Components, Fsync};
-use sys::by_path;
+use sapwood::object_files::prune_packed::{self, DIRECTORIES, Options, Step};
 
 use crate::{
     commands::{
@@ -23,9 +15,8 @@ use crate::{
         args::{Grammar, Native::Both, Opt, Set, Survey, Table},
         console,
         failure::Failure,
-        notice,
+        notice::{self, Printer},
         progress::{self, Progress},
-        text::os_error,
     },
 };
 
@@ -60,9 +51,6 @@ struct Request {
     quiet: Option<bool>,
 }
 
-/// The number of loose-object directories.
-const DIRECTORIES: usize = 256;
-
 fn arguments(survey: &Survey, _: &[BString]) -> Option<Reason> {
     (!survey.rest.is_empty()).then(|| Reason::command_line("too many arguments"))
 }
@@ -85,96 +73,16 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let visible = request.quiet.map_or_else(progress::has_terminal, |quiet| !quiet);
     let delay = progress::delay(run.variable("GIT_PROGRESS_DELAY"));
     let progress = Progress::new("Removing duplicate objects", visible, delay);
-    // Search the stored objects: a replacement does not stand for the object that it replaces.
-    let objects = repo.stored_objects();
-    let mut pruning = Pruning {
-        shown: repo.display_objects_dir(),
-        fsync: settings::fsync(run, &repo)?,
-        repo: &repo,
-        objects: &objects,
-        dry_run: request.dry_run,
-        are_packs_synced: false,
-    };
-    for number in 0..=u8::MAX {
-        run.interrupt.check()?;
-        if !pruning.prune_directory(&format!("{number:02x}"))? {
-            break;
+    let options = Options { fsync: settings::fsync(run, &repo)?, dry_run: request.dry_run };
+    let interrupt = run.interrupt.flag();
+    prune_packed::prune(&repo, options, interrupt, &Printer, &mut |step| match step {
+        Step::File(file) if request.dry_run => {
+            console::out([b"rm -f ", file.as_os_str().as_encoded_bytes()].concat());
         }
-        progress.update(usize::from(number) + 1, DIRECTORIES);
-    }
+        Step::File(_) => {}
+        Step::Directories(done) => progress.update(done, DIRECTORIES),
+    })?;
     progress.finish(DIRECTORIES, DIRECTORIES);
     notice::print_object_store_errors(&repo);
     Ok(0)
-}
-
-struct Pruning<'a> {
-    repo: &'a Repository,
-    objects: &'a Objects,
-    /// The path of the object directory in messages.
-    shown: PathBuf,
-    fsync: Fsync,
-    dry_run: bool,
-    are_packs_synced: bool,
-}
-
-impl Pruning<'_> {
-    /// Prunes the directory called `name`. Returns false if it cannot be listed.
-    fn prune_directory(&mut self, name: &str) -> Result<bool, Failure> {
-        let dir = self.repo.objects_dir().join(name);
-        let shown = self.shown.join(name);
-        let files = match by_path::list(&dir) {
-            Ok(files) => files,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
-            Err(error) => {
-                console::error(format!("unable to open {}: {}", shown.display(), os_error(&error)));
-                return Ok(false);
-            }
-        };
-        let hash = self.repo.hash();
-        for (file, _) in files {
-            let hex = [name.as_bytes(), file.as_encoded_bytes()].concat();
-            let oid = ObjectId::from_hex(hash, &hex).filter(|_| hex.len() == hash.hex_len());
-            if oid.is_some_and(|oid| self.objects.locate_packed(&oid).is_some()) {
-                self.prune(&dir.join(&file), &shown.join(&file))?;
-            }
-        }
-        if !self.dry_run {
-            // The removal fails, as intended, unless the directory is empty.
-            let _ = by_path::remove_dir(&dir);
-        }
-        Ok(true)
-    }
-
-    fn prune(&mut self, path: &Path, shown: &Path) -> Result<(), Failure> {
-        if self.dry_run {
-            console::out([b"rm -f ", shown.as_os_str().as_encoded_bytes()].concat());
-            return Ok(());
-        }
-        self.sync_packs()?;
-        match by_path::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                console::warning(format!("unable to unlink '{}': {}", shown.display(), os_error(&error)));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Makes the directory entries of the packs durable, once.
-    fn sync_packs(&mut self) -> Result<(), Failure> {
-        if self.are_packs_synced {
-            return Ok(());
-        }
-        for dir in self.objects.directories().map(|dir| dir.join("pack")) {
-            match self.fsync.directory(Components::PACK, &dir) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    let reason = os_error(&error);
-                    return Err(Failure::fatal(format!("could not sync '{}': {reason}", dir.display())));
-                }
-                _ => {}
-            }
-        }
-        self.are_packs_synced = true;
-        Ok(())
-    }
 }

@@ -7,24 +7,22 @@ use format::idx::Idx;
 use repo::Repository;
 use sys::by_path;
 
-use super::Counts;
-use crate::term::{
-    console,
-    text::{os_error, os_str},
-};
+use super::count::Report;
+use crate::{Events, Notice};
 
 /// The suffixes of a pack and its companion files.
 const SUFFIXES: &[&str] = &[".idx", ".rev", ".pack", ".bitmap", ".keep", ".promisor", ".mtimes"];
 
-/// Counts the packs in `dir`, which messages call `shown`.
-pub(super) fn count(counts: &mut Counts, repo: &Repository, dir: &Path, shown: &Path) {
+/// Counts the packs in the pack directory, which messages call `shown`.
+pub(super) fn count(counts: &mut Report, repo: &Repository, shown: &Path, events: &dyn Events) {
+    let dir = &repo.objects_dir().join("pack");
     let mut of_packs = Vec::new();
     for (name, _) in by_path::list(dir).unwrap_or_default() {
         let bytes = name.as_encoded_bytes();
         if SUFFIXES.iter().any(|suffix| bytes.ends_with(suffix.as_bytes())) {
             of_packs.push(name);
         } else if !is_multi_pack_index(bytes) {
-            counts.add_garbage("garbage found", &dir.join(&name), &shown.join(&name));
+            counts.add_garbage("garbage found", &dir.join(&name), &shown.join(&name), events);
         }
     }
     of_packs.sort_unstable();
@@ -33,14 +31,14 @@ pub(super) fn count(counts: &mut Counts, repo: &Repository, dir: &Path, shown: &
             |suffix: &str| group.iter().any(|name| name.as_encoded_bytes().ends_with(suffix.as_bytes()));
         let reason = match (has(".pack"), has(".idx")) {
             (true, true) => {
-                add_pack(counts, repo, dir, shown, &group[0]);
+                add_pack(counts, repo, &dir.join(&group[0]), &shown.join(&group[0]), events);
                 continue;
             }
             (true, false) => "no corresponding .idx",
             (false, true) => "no corresponding .pack",
             (false, false) => "no corresponding .idx or .pack",
         };
-        group.iter().for_each(|name| counts.add_garbage(reason, &dir.join(name), &shown.join(name)));
+        group.iter().for_each(|name| counts.add_garbage(reason, &dir.join(name), &shown.join(name), events));
     }
 }
 
@@ -57,18 +55,17 @@ fn stem(name: &OsString) -> &[u8] {
 }
 
 /// Adds a pack. Reports an index that cannot be read, and does not count its pack.
-fn add_pack(counts: &mut Counts, repo: &Repository, dir: &Path, shown: &Path, name: &OsString) {
-    let file = |suffix: &str| dir.join(os_str(&[stem(name), suffix.as_bytes()].concat()));
-    let (pack, index) = (file(".pack"), file(".idx"));
+fn add_pack(counts: &mut Report, repo: &Repository, path: &Path, shown: &Path, events: &dyn Events) {
+    let (pack, index) = (path.with_extension("pack"), path.with_extension("idx"));
     let map = by_path::open(&index).and_then(|file| sys::Map::of(&file));
-    let shown = shown.join(name).with_extension("idx");
+    let shown = shown.with_extension("idx");
     let parsed = map
-        .map_err(|error| format!("cannot read '{}': {}", shown.display(), os_error(&error)))
+        .map_err(|error| format!("cannot read '{}': {}", shown.display(), sys::reason(&error)))
         .and_then(|map| Idx::parse(map, repo.hash()).map_err(|error| error.about(shown.display())));
     let objects = match parsed {
         Ok(index) => index.count(),
         Err(error) => {
-            console::error(error);
+            events.notice(Notice::UnreadableObjects(error.to_string()));
             return;
         }
     };

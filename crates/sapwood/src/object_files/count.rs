@@ -1,0 +1,158 @@
+//! The number of loose objects, and the content of the object directory.
+//!
+//! Order: files that linked worktrees should not have; loose objects; packs. Nothing is changed. As
+//! in Git, a file that cannot be examined is garbage.
+//!
+//! ```no_run
+//! use sapwood::{Repository, Silent, object_files::count};
+//!
+//! let repository = Repository::open(".".as_ref(), std::env::vars_os().collect())?;
+//! let report = count::plan(&repository, count::Request { verbose: true })?.run(&Silent)?;
+//! println!("{} loose objects, {} packs", report.loose, report.packs);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use repo::Repository;
+use sys::by_path;
+
+use super::packs;
+use crate::{Error, Events, Notice, PlanError, RunError, events::Notices, settings, text};
+
+/// The options of a count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request {
+    /// Examine packs and garbage, too.
+    pub verbose: bool,
+}
+
+/// The numbers, in Git's terms. Sizes are in bytes. Only [`Report::loose`] and its size are known
+/// without [`Request::verbose`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Loose objects.
+    pub loose: u64,
+    /// The space that they take.
+    pub loose_size: u64,
+    /// Loose objects that a pack also contains.
+    pub prunable: u64,
+    /// Objects in packs.
+    pub packed: u64,
+    /// Packs.
+    pub packs: u64,
+    /// The size of packs and their indexes.
+    pub pack_size: u64,
+    /// Files that do not belong there.
+    pub garbage: u64,
+    /// Their size.
+    pub garbage_size: u64,
+}
+
+/// Numbers to be reported.
+pub struct Plan {
+    report: Report,
+    notices: Vec<Notice>,
+}
+
+/// Counts. Changes nothing.
+pub fn plan(repository: &crate::Repository, request: Request) -> Result<Plan, PlanError> {
+    let notices = Notices::default();
+    let readers = [settings::refused::Reader::Every, settings::refused::Reader::Repository];
+    let checked = settings::refused::check(&repository.inner, &readers);
+    checked.map_err(|error| Error::from(settings::Error::from(error)))?;
+    let report = count(&repository.inner, request, &notices);
+    Ok(Plan { report, notices: notices.into_vec() })
+}
+
+impl Plan {
+    /// Reports the notices. Returns the numbers.
+    pub fn run(self, events: &impl Events) -> Result<Report, RunError> {
+        self.notices.into_iter().for_each(|notice| events.notice(notice));
+        Ok(self.report)
+    }
+}
+
+/// Paths that Git reports as garbage in the Git directory of a linked worktree, in Git's order.
+const SHARED_PATHS: &[&str] = &[
+    "branches",
+    "common",
+    "hooks",
+    "info",
+    "info/sparse-checkout",
+    "logs/refs/bisect",
+    "logs/refs/rewritten",
+    "logs/refs/worktree",
+    "lost-found",
+    "objects",
+    "refs",
+    "refs/bisect",
+    "refs/rewritten",
+    "refs/worktree",
+    "remotes",
+    "worktrees",
+    "rr-cache",
+    "svn",
+    "config",
+    "packed-refs",
+    "shallow",
+];
+
+/// Counts the objects of a repository.
+pub fn count(repo: &Repository, request: Request, events: &dyn Events) -> Report {
+    let shown = repo.display_objects_dir();
+    let mut report = Report::default();
+    if request.verbose {
+        report.find_shared_paths(repo, events);
+    }
+    report.count_loose(repo, request, &shown, events);
+    if request.verbose {
+        packs::count(&mut report, repo, &shown.join("pack"), events);
+        crate::status::messages::about_objects(repo, events);
+    }
+    report
+}
+
+impl Report {
+    fn find_shared_paths(&mut self, repo: &Repository, events: &dyn Events) {
+        if repo.git_dir() == repo.common_dir() {
+            return;
+        }
+        let present = |path: &PathBuf| !matches!(by_path::stat(path), Ok(None));
+        let paths = SHARED_PATHS.iter().map(|name| repo.git_dir().join(name));
+        paths.filter(present).for_each(|path| self.add_garbage("garbage found", &path, &path, events));
+    }
+
+    /// Counts the files in the 256 directories of loose objects.
+    fn count_loose(&mut self, repo: &Repository, request: Request, shown: &Path, events: &dyn Events) {
+        for number in 0..=u8::MAX {
+            let Some(files) = super::loose(repo, shown, number, events) else { return };
+            for file in files {
+                match (file.object, by_path::uninterrupted(|| file.path.symlink_metadata())) {
+                    (Some(object), Ok(found)) if found.is_file() => {
+                        self.loose += 1;
+                        self.loose_size += found.blocks() * 512;
+                        let is_packed = request.verbose && repo.objects().locate_packed(&object).is_some();
+                        self.prunable += u64::from(is_packed);
+                    }
+                    _ if request.verbose => {
+                        self.add_garbage("garbage found", &file.path, &file.shown, events);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Counts the file at `path`, which messages call `shown`.
+    pub(super) fn add_garbage(&mut self, reason: &str, path: &Path, shown: &Path, events: &dyn Events) {
+        if let Ok(found) = by_path::uninterrupted(|| path.metadata()) {
+            self.garbage_size += found.len();
+        }
+        self.garbage += 1;
+        events.notice(Notice::Garbage(text!(reason, ": ", shown.as_os_str().as_encoded_bytes())));
+    }
+}
