@@ -55,6 +55,7 @@ pub mod fetch;
 pub mod for_each_ref;
 pub mod hooks;
 pub mod index;
+pub mod lazy;
 pub mod locks;
 pub mod maintenance;
 pub mod monitor;

@@ -15,6 +15,7 @@ use crate::{
     Error,
     context::Context,
     events::{Events, Notices, Silent},
+    lazy::lazy,
     notice::Notice,
     settings::Settings,
 };
@@ -50,11 +51,14 @@ pub(crate) fn outside(cwd: PathBuf, env: Environment) -> repo::OpenOptions {
 
 impl Repository {
     /// Opens the repository of the directory `dir`, which may lie below its worktree. `environment`
-    /// has the variables that Git would read, such as `HOME` and `GIT_DIR`.
+    /// has the variables that Git would read, such as `HOME` and `GIT_DIR`. Objects that a partial
+    /// clone lacks are fetched when they are read.
     pub fn open(dir: &Path, environment: Environment) -> Result<Repository, Error> {
         let cwd = std::path::absolute(dir);
         let cwd = cwd.map_err(|source| Error::CannotOpen { path: dir.to_owned(), source })?;
-        Repository::of(repo::Repository::open(&outside(cwd, environment))?, Arc::default())
+        let interrupt = Arc::default();
+        let options = lazy(outside(cwd, environment), &interrupt);
+        Repository::of(repo::Repository::open(&options)?, interrupt)
     }
 
     /// Reads the settings of an open repository.

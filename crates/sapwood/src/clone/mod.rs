@@ -50,6 +50,7 @@ pub use worktree::{Checkout, check_out, open};
 
 use crate::{
     Context, Error, Events, Notice, PlanError, RunError, hooks,
+    lazy::lazy,
     repository::{Environment, outside},
     said::Said,
     settings::{
@@ -120,8 +121,8 @@ pub struct Request {
     /// The addresses to connect to.
     pub family: AddressFamily,
     /// The remotes of bases, one of which may have the base of a commit with which the clone
-    /// begins. The new repository is a partial clone then, and nobody here fetches what it omits:
-    /// so the request has no worktree to fill, and [`crate::workspace::create`] shows the files.
+    /// begins. The new repository is a partial clone then: the contents of its worktree come from
+    /// the base, and from the server if they are newer.
     pub bases: Vec<BaseRemote>,
     /// Objects that came are kept if the transfer breaks off, for the same request.
     pub resumable: bool,
@@ -171,10 +172,7 @@ pub(crate) fn plan_with(
     request: Request,
     interrupt: Arc<AtomicBool>,
 ) -> Result<Plan, PlanError> {
-    let has_worktree = !(request.bare || request.mirror || request.no_checkout);
-    if has_worktree && !request.bases.is_empty() {
-        return Err(PlanError::Unsupported("worktrees of clones with a base"));
-    }
+    let open = lazy(open, &interrupt);
     let config = StandaloneConfig::load(&open).map_err(Error::from)?;
     let readers = [Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone];
     refused::check_outside(&config, &readers).map_err(|error| Error::from(settings::Error::from(error)))?;

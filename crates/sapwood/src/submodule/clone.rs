@@ -24,6 +24,7 @@ use repo::{OpenOptions, StandaloneConfig, keys};
 use super::update;
 use crate::{
     Error, Events, PlanError, Repository, RunError, clone,
+    lazy::lazy,
     repository::{Environment, outside},
 };
 
@@ -64,12 +65,8 @@ pub fn plan(dir: &Path, environment: Environment, request: Request) -> Result<Pl
     let dir = absolute.map_err(|source| Error::CannotOpen { path: dir.to_owned(), source })?;
     let open = outside(dir.clone(), environment.clone());
     let wants_submodules = !request.submodules.is_empty();
-    if wants_submodules && request.filter.is_some() {
-        let config = StandaloneConfig::load(&open).map_err(Error::from)?;
-        if config.config(&keys::clone::FILTER_SUBMODULES).map_err(Error::from)? {
-            return Err(PlanError::Unsupported("filters of submodules"));
-        }
-    }
+    let config = StandaloneConfig::load(&open).map_err(Error::from)?;
+    let filters = config.config(&keys::clone::FILTER_SUBMODULES).map_err(Error::from)?;
     let update = update::Request {
         require_init: true,
         recursive: true,
@@ -77,6 +74,7 @@ pub fn plan(dir: &Path, environment: Environment, request: Request) -> Result<Pl
         depth: shallow.then_some(1),
         remote,
         no_fetch: remote,
+        filter: request.filter.clone().filter(|_| filters),
         single_branch: Some(request.takes_single_branch()),
         ..update::Request::default()
     };
@@ -100,7 +98,7 @@ impl Plan {
                 cwd: top.clone(),
                 git_dir: Some(clone.git_dir.clone()),
                 work_tree: Some(top.clone()),
-                ..open
+                ..lazy(open, &interrupt)
             });
             let repository = Repository::of(repository.map_err(Error::from)?, interrupt)?;
             submodules = update::plan(&repository, update).map_err(Error::from)?.run(events)?;

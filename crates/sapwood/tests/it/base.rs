@@ -9,7 +9,7 @@ use std::{
 };
 
 use sapwood::{
-    BaseError, Error, PlanError, Silent,
+    BaseError, Error, Silent,
     base::{
         Access, Kind, add,
         kept::{self, Action},
@@ -398,6 +398,15 @@ fn a_clone_begins_with_a_base() {
     assert!(!fleet.sandbox.path().join("none").exists());
     cloned("plain", &[("file:///nowhere", Need::IfAble)]).expect("a clone without a base");
     assert_eq!(fleet.sandbox.repo("plain").git(&["rev-list", "--count", "HEAD"]).stdout, "2\n");
-    let filled = planned("filled", &[(&remote, Need::Required)], false).err();
-    assert!(matches!(filled, Some(PlanError::Unsupported(_))), "{filled:?}");
+    // Contents come from the base, and newer ones from the server.
+    origin.write("new", "newer\n");
+    origin.commit("newer");
+    let report = planned("filled", &[(&remote, Need::Required)], false).expect("a plan").run(&Silent);
+    let filled = fleet.sandbox.repo("filled");
+    assert_eq!(report.expect("a clone").commit.map(|oid| oid.to_string()), Some(fleet.head()));
+    assert_eq!(
+        (filled.read("new"), filled.git(&["status", "--porcelain"]).stdout),
+        ("newer\n".into(), "".into())
+    );
+    assert_eq!(filled.git(&["config", "remote.origin.promisor"]).stdout, "true\n");
 }

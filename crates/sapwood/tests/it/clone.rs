@@ -15,6 +15,7 @@ fn source(sandbox: &Sandbox) -> Repo<'_> {
     source.write("dir/b", "2\n");
     source.write_executable("tool", "#!/bin/sh\n");
     source.symlink("a", "link");
+    source.git(&["config", "uploadpack.allowFilter", "true"]);
     source.commit("one");
     source.git(&["tag", "v1"]);
     source.git(&["branch", "topic"]);
@@ -63,6 +64,14 @@ fn clones_what_git_clones() {
             Request { no_tags: true, origin: Some("up".into()), ..Request::default() },
         ),
         (&["-c", "core.eol=lf"], Request { config: vec!["core.eol=lf".into()], ..Request::default() }),
+        (
+            &["--no-local", "--filter=blob:none"],
+            Request {
+                local: Some(false),
+                filter: clone::Filter::parse("blob:none".into()).ok(),
+                ..Request::default()
+            },
+        ),
         (
             &["--no-local", "--depth", "1"],
             Request { local: Some(false), depth: Some(1), ..Request::default() },

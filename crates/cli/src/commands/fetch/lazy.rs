@@ -8,11 +8,8 @@
 use std::cell::Cell;
 
 use bstr::BString;
-use engine::{
-    fetch::remote::Remote,
-    workspace::base::{Bases, BlobSource},
-};
-use repo::{LazyFetch, OpenOptions, Place, Promised, Repository, keys, objects::Contents};
+use engine::fetch::remote::Remote;
+use repo::{LazyFetch, OpenOptions, Place, Promised, Repository, objects::Contents};
 
 use super::{context::FetchContext, options::Request, report, table::Form};
 use crate::{
@@ -82,9 +79,7 @@ impl Fetcher {
 
 impl LazyFetch for Fetcher {
     fn contents(&self, place: &Place<'_>) -> Option<Box<dyn Contents>> {
-        let configured = (place.setting)(&keys::sapwood::BASE_DIR);
-        let bases = configured.unwrap_or_else(|| place.common.join("sapwood").join("bases"));
-        Some(Box::new(BlobSource::of(Bases::at(&bases), place.hash)))
+        Some(sapwood::lazy::contents(place))
     }
 
     fn fetch(&self, wanted: &Promised<'_>) -> bool {

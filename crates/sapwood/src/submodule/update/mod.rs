@@ -34,7 +34,7 @@ mod select;
 use std::fmt;
 
 use bstr::{BString, ByteSlice as _};
-use engine::pathspec::Pathspecs;
+use engine::{clone::Filter, pathspec::Pathspecs};
 use repo::keys;
 
 pub use one::{Bring, Failed, Fetch, Place, Source, Updated, one};
@@ -84,6 +84,8 @@ pub struct Request {
     pub recommend_shallow: Option<bool>,
     /// Take one branch only; `None` for yes if the history is limited.
     pub single_branch: Option<bool>,
+    /// The objects that new submodules leave out.
+    pub filter: Option<Filter>,
     /// The path of the worktree in its own superproject, with a slash.
     pub super_prefix: Option<BString>,
 }

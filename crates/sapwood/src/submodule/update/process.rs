@@ -203,6 +203,7 @@ impl NewRepository {
             references: self.references.iter().map(reference).collect(),
             dissociate: request.dissociate,
             single_branch: request.single_branch,
+            filter: request.filter.clone(),
             ..clone::Request::default()
         }
     }
