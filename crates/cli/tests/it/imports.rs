@@ -19,7 +19,7 @@ const LARGEST_CIRCLE: usize = 5;
 const LOWEST: [&str; 3] = ["store::", "format::", "sys::"];
 
 /// The number of other files that still name one of [`LOWEST`]. It may only become smaller.
-const NAMING_LOWEST: usize = 86;
+const NAMING_LOWEST: usize = 85;
 
 fn imports() -> Imports {
     Imports::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))

@@ -45,6 +45,7 @@ pub mod rebase;
 pub mod relocate;
 pub mod remove;
 pub mod seal;
+pub mod submodules;
 pub mod supply;
 pub mod unmount;
 mod view;

@@ -92,7 +92,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         let bases = context.bases(request.base_dir.as_ref())?;
         let quiet = request.quiet || request.json;
         let is_visible = build::shows(request.progress, quiet);
-        submodules::Fill { context: &context, workspace: &workspace, bases, is_visible, quiet }.run()?;
+        submodules::fill(&context, &workspace, &bases, is_visible, quiet)?;
     }
     if !request.exec {
         report(&context, &request, &workspace)?;
