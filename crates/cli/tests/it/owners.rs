@@ -17,9 +17,10 @@ const USERS: &[(&str, &str)] = &[
     ("commands/update_index/probe.rs", "the directory that it has made to test the times of files"),
     ("help/manual.rs", "pages of the manual in the directory that the user names"),
     ("profile/mod.rs", "a profile, which ends with a mark of sapwood"),
+    ("sapwood/src/ci/directory.rs", "the directory of a job, on a runner or with `--clean`"),
     (
-        "sapwood/src/ci/directory.rs",
-        "the directory of a job, on a runner or with `--clean`; locks that killed commands left there",
+        "sapwood/src/ci/inherited.rs",
+        "the Git directories and submodules of a job, on a runner or with `--clean`",
     ),
     ("shim/install.rs", "the link `git` that leads to sapwood"),
     ("submodules/connect.rs", "`.git` of a submodule"),
@@ -144,7 +145,10 @@ const OWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("a temporary directory of this command", &["sign/mod.rs", "sapwood/src/compare/mod.rs"]),
-    ("credentials of a job, which begin with a mark of sapwood", &["sapwood/src/ci/credentials.rs"]),
+    (
+        "credentials of a job, which begin with a mark of sapwood, and the files of their name",
+        &["sapwood/src/ci/credentials.rs", "sapwood/src/ci/ssh.rs"],
+    ),
     ("any of these", &["engine/src/files/own.rs"]),
 ];
 

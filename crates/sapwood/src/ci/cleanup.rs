@@ -20,44 +20,72 @@ pub struct Request {
 }
 
 /// The credentials that will be removed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
-    /// The configuration files, and the files of credentials that each includes.
-    configs: Vec<(PathBuf, Vec<BString>)>,
+    /// The files with secrets.
+    files: Vec<BString>,
+    /// The configuration files that include some.
+    configs: Vec<PathBuf>,
+    /// The configuration files that cannot be read.
+    failures: Vec<Error>,
 }
 
 /// The result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Report {
     /// The number of files with secrets that were removed.
     pub files: usize,
     /// The number of configuration files that no longer include one.
     pub configs: usize,
+    /// An error for each file that was not removed or changed.
+    pub failures: Vec<Error>,
+}
+
+impl Report {
+    /// Returns the first failure as an error.
+    pub(super) fn complete(self) -> Result<(), Error> {
+        self.failures.into_iter().next().map_or(Ok(()), Err)
+    }
 }
 
 /// Looks for credentials. A directory without a repository has none.
 pub fn plan(request: Request) -> Result<Plan, PlanError> {
-    let mut configs = Vec::new();
-    for git_dir in git_dirs(&request.dir)? {
-        let path = git_dir.join("config");
-        let included = credentials::included(&path)?;
-        if !included.is_empty() {
-            configs.push((path, included));
+    let mut plan = Plan::default();
+    let git_dirs = git_dirs(&request.dir)?;
+    // One file that cannot be read hides no secret in the others.
+    for path in git_dirs.iter().map(|git_dir| git_dir.join("config")) {
+        match credentials::included(&path) {
+            Ok(included) if included.is_empty() => {}
+            Ok(included) => {
+                plan.files.extend(included);
+                plan.configs.push(path);
+            }
+            Err(error) => plan.failures.push(error),
         }
     }
-    Ok(Plan { configs })
+    match git_dirs.first().map(|top| credentials::left_in(top)) {
+        Some(Ok(left)) => plan.files.extend(left),
+        Some(Err(error)) => plan.failures.push(error),
+        None => {}
+    }
+    Ok(plan)
 }
 
 impl Plan {
-    /// Removes them.
+    /// Removes them. A failure is noted, and the rest is removed all the same.
     pub fn run(self) -> Result<Report, RunError> {
-        let mut report = Report::default();
-        for file in self.configs.iter().flat_map(|(_, included)| included) {
-            report.files += usize::from(credentials::remove(file.as_bstr())?);
+        let mut report = Report { failures: self.failures, ..Report::default() };
+        for file in &self.files {
+            match credentials::remove(file.as_bstr()) {
+                Ok(removed) => report.files += removed,
+                Err(error) => report.failures.push(error),
+            }
         }
-        for (path, _) in self.configs {
-            credentials::exclude(&path)?;
-            report.configs += 1;
+        for path in &self.configs {
+            match credentials::exclude(path) {
+                Ok(()) => report.configs += 1,
+                Err(error) => report.failures.push(error),
+            }
         }
         Ok(report)
     }

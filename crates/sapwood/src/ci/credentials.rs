@@ -18,7 +18,10 @@ use repo::keys;
 use store::{Fsync, LockOptions};
 use sys::by_path;
 
-use super::directory::cannot;
+use super::{
+    directory::cannot,
+    ssh::{self, Connection, Ssh},
+};
 use crate::{Error, text};
 
 /// The names of the files that hold secrets.
@@ -67,8 +70,8 @@ impl fmt::Debug for Token {
 pub struct Access {
     /// The token for a server that speaks HTTP.
     pub token: Option<Token>,
-    /// The command that connects to a server by ssh: `core.sshCommand`.
-    pub ssh_command: Option<BString>,
+    /// The key and the hosts for a server that speaks ssh.
+    pub ssh: Ssh,
 }
 
 /// The directory in which the credentials of a job are kept.
@@ -81,32 +84,35 @@ pub struct Persist {
 }
 
 impl Access {
-    /// Returns the settings for the server of `url`. `rewrites` adds one that lets submodules with
-    /// an address of ssh use the token.
-    pub(super) fn settings(&self, url: &BStr, rewrites: bool) -> Vec<BString> {
+    /// Returns the settings for the server of `url`, with the command for ssh. `rewrites` adds one
+    /// that lets submodules with an address of ssh use the token.
+    pub(super) fn settings(&self, url: &BStr, ssh: Option<&BString>, rewrites: bool) -> Vec<BString> {
         let mut all: Vec<BString> =
-            self.pairs(url).into_iter().map(|(key, value)| text!(key, "=", value)).collect();
-        if let (true, Some(_), None, Some((server, host))) =
-            (rewrites, &self.token, &self.ssh_command, server(url))
-        {
+            self.pairs(url, ssh).into_iter().map(|(key, value)| text!(key, "=", value)).collect();
+        if let (true, Some(_), None, Some((server, host))) = (rewrites, &self.token, ssh, server(url)) {
             all.push(text!("url.", server, ".insteadOf=git@", host, ":"));
         }
         all
     }
 
-    fn pairs(&self, url: &BStr) -> Vec<(BString, BString)> {
+    fn pairs(&self, url: &BStr, ssh: Option<&BString>) -> Vec<(BString, BString)> {
         let header = self.token.as_ref().zip(server(url)).map(|(token, (server, _))| {
             let pair = text!(&token.user, ":", &token.secret);
             (text!("http.", server, ".extraheader"), text!("AUTHORIZATION: basic ", STANDARD.encode(pair)))
         });
-        let ssh = self.ssh_command.clone().map(|command| (keys::core::SSH_COMMAND.name().into(), command));
+        let ssh = ssh.cloned().map(|command| (keys::core::SSH_COMMAND.name().into(), command));
         header.into_iter().chain(ssh).collect()
     }
 
-    /// Makes a new file for the credentials that only the user may read. Returns `None` if there
-    /// are no credentials.
-    pub(super) fn reserve(&self, url: &BStr, dir: &Path) -> Result<Option<Reserved>, Error> {
-        let pairs = self.pairs(url);
+    /// Makes a new file for the credentials that only the user may read. Its name begins with the
+    /// one of the files for ssh. Returns `None` if there are no credentials.
+    pub(super) fn reserve(
+        &self,
+        url: &BStr,
+        dir: &Path,
+        ssh: Option<&Connection>,
+    ) -> Result<Option<Reserved>, Error> {
+        let pairs = self.pairs(url, ssh.map(|ssh| &ssh.command));
         if pairs.is_empty() {
             return Ok(None);
         }
@@ -114,16 +120,52 @@ impl Access {
         let secrets = format::config::edit(b"", &edits);
         let secrets =
             secrets.map_err(|error| Error::failed(format!("cannot write the credentials: {error}")))?;
-        for number in 0..ATTEMPTS {
-            let path = dir.join(format!("{PREFIX}{}-{number}{SUFFIX}", std::process::id()));
-            match by_path::create_new(&path, 0o600) {
-                Ok(file) => return Ok(Some(Reserved { path, file, secrets })),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(cannot("create", &path)(error)),
-            }
-        }
-        Err(Error::failed(format!("'{}' is full of old credentials", dir.display())))
+        let stem = match ssh.and_then(|ssh| ssh.stem.clone()) {
+            Some(stem) => stem,
+            None => free_stem(dir)?,
+        };
+        let path = with_end(&stem, SUFFIX);
+        let file = by_path::create_new(&path, 0o600).map_err(cannot("create", &path))?;
+        Ok(Some(Reserved { path, file, secrets }))
     }
+}
+
+/// Returns the path of new files in `dir`, without the ends of their names.
+pub(super) fn free_stem(dir: &Path) -> Result<PathBuf, Error> {
+    for number in 0..ATTEMPTS {
+        let stem = dir.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let mut is_free = true;
+        for end in [SUFFIX, ssh::KEY, ssh::HOSTS] {
+            let path = with_end(&stem, end);
+            is_free &= by_path::stat(&path).map_err(cannot("examine", &path))?.is_none();
+        }
+        if is_free {
+            return Ok(stem);
+        }
+    }
+    Err(Error::failed(format!("'{}' is full of old credentials", dir.display())))
+}
+
+/// Returns the path with this end of its name.
+pub(super) fn with_end(stem: &Path, end: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(end);
+    path.into()
+}
+
+/// Returns the files of killed checkouts in a Git directory: those with credentials, and keys that
+/// no configuration includes.
+pub(super) fn left_in(git_dir: &Path) -> Result<Vec<BString>, Error> {
+    let entries = match by_path::list(git_dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.map_err(cannot("read", git_dir))?,
+    };
+    let ends = [ssh::KEY, ssh::HOSTS].map(str::as_bytes);
+    let is_left =
+        |name: &[u8]| name.starts_with(PREFIX.as_bytes()) && ends.iter().any(|end| name.ends_with(end));
+    let names = entries.into_iter().map(|(name, _)| name).filter(|name| is_left(name.as_encoded_bytes()));
+    let credentials = names.map(|name| git_dir.join(name).with_extension(&SUFFIX[1..]));
+    Ok(credentials.map(|path| path.into_os_string().into_encoded_bytes().into()).collect())
 }
 
 /// A file for credentials. It is empty until the configuration includes it: a process that is
@@ -187,15 +229,21 @@ pub(super) fn exclude(config: &Path) -> Result<(), Error> {
     Ok(store::config::rewrite(config, &LockOptions::default(), &Fsync::default(), rewrite)?)
 }
 
-/// Removes a file of credentials, if it is one. Returns true if it was there.
-pub(super) fn remove(file: &BStr) -> Result<bool, Error> {
+/// Removes a file of credentials, if it is one, and the files for ssh beside it. Returns the
+/// number of files.
+pub(super) fn remove(file: &BStr) -> Result<usize, Error> {
     let path = Path::new(sys::os_str(file));
     let content = by_path::read(path).map_err(cannot("read", path))?;
-    if !path.is_absolute() || !content.is_some_and(|content| content.starts_with(MARK.as_bytes())) {
-        return Ok(false);
+    if !path.is_absolute() || content.as_ref().is_some_and(|content| !content.starts_with(MARK.as_bytes())) {
+        return Ok(0);
+    }
+    // A key without its file of credentials is one of a killed checkout.
+    let beside = ssh::remove_beside(path)?;
+    if content.is_none() {
+        return Ok(beside);
     }
     by_path::remove_file(path).map_err(cannot("remove", path))?;
-    Ok(true)
+    Ok(beside + 1)
 }
 
 fn is_ours(value: &BStr) -> bool {
@@ -267,11 +315,11 @@ mod tests {
     #[test]
     fn a_token_is_not_shown() {
         let token = Token { user: "u".into(), secret: "secret".into() };
-        let access = Access { token: Some(token), ssh_command: None };
+        let access = Access { token: Some(token), ssh: Ssh::default() };
         assert!(!format!("{access:?}").contains("secret"));
         let expected = ["http.https://h/.extraheader=AUTHORIZATION: basic dTpzZWNyZXQ="];
-        assert_eq!(access.settings("https://h/a".into(), false), expected);
-        assert_eq!(access.settings("https://h/a".into(), true)[1], "url.https://h/.insteadOf=git@h:");
-        assert!(access.settings("/a".into(), true).is_empty());
+        assert_eq!(access.settings("https://h/a".into(), None, false), expected);
+        assert_eq!(access.settings("https://h/a".into(), None, true)[1], "url.https://h/.insteadOf=git@h:");
+        assert!(access.settings("/a".into(), None, true).is_empty());
     }
 }

@@ -163,17 +163,6 @@ fn is_owned_by_another(error: &repo::Error) -> bool {
     matches!(error, repo::Error::Discovery(DubiousOwner(_) | Foreign { .. }))
 }
 
-/// Removes the locks that a killed command has left in a Git directory.
-pub(super) fn remove_stale_locks(git_dir: &Path) -> Result<(), Error> {
-    for name in ["index.lock", "shallow.lock", "HEAD.lock", "config.lock", "packed-refs.lock"] {
-        let path = git_dir.join(name);
-        if by_path::stat(&path).map_err(cannot("examine", &path))?.is_some() {
-            by_path::remove_file(&path).map_err(cannot("remove", &path))?;
-        }
-    }
-    Ok(())
-}
-
 /// Returns the conversion of an error about a path.
 pub(super) fn cannot(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
     let path = path.to_owned();

@@ -10,7 +10,9 @@ pub mod checkout;
 pub mod cleanup;
 mod credentials;
 mod directory;
+mod inherited;
 mod refs;
+mod ssh;
 mod steps;
 
 use std::path::Path;
@@ -20,6 +22,7 @@ use bstr::BString;
 use crate::Error;
 
 pub use credentials::{Access, Persist, Token};
+pub use ssh::{Content, Ssh};
 
 /// A command line of Git.
 #[derive(Clone, Copy, Debug)]

@@ -129,6 +129,12 @@ pub(super) fn spare_local(refspec: &mut BString) {
     }
 }
 
+/// Returns true for a refspec that only writes refs which follow branches of `origin`.
+pub(super) fn follows_origin(refspec: &BStr) -> bool {
+    let parts = refspec.strip_prefix(b"+refs/heads/").and_then(|rest| rest.split_once_str(":"));
+    parts.is_some_and(|(_, to)| to.starts_with(b"refs/remotes/origin/"))
+}
+
 /// Returns true for a whole object id in hexadecimal.
 pub(super) fn is_object_id(text: &BStr) -> bool {
     matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit)
@@ -217,6 +223,20 @@ mod tests {
             let mut refspec = BString::from(given);
             spare_local(&mut refspec);
             assert_eq!(refspec, expected);
+        }
+    }
+
+    #[test]
+    fn a_refspec_of_an_earlier_job_writes_refs_of_origin_alone() {
+        for (refspec, follows) in [
+            (ALL_BRANCHES, true),
+            ("+refs/heads/main:refs/remotes/origin/main", true),
+            ("+refs/heads/*:refs/replace/*", false),
+            ("+refs/heads/*:refs/heads/*", false),
+            (ALL_TAGS, false),
+            ("main", false),
+        ] {
+            assert_eq!(follows_origin(refspec.into()), follows, "{refspec}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! The steps of a checkout, as Git's command lines.
 
+use std::path::{Path, PathBuf};
+
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::keys;
 use sys::by_path;
@@ -8,8 +10,10 @@ use super::{
     Program, Step,
     checkout::{Plan, Report, Submodules, Way},
     cleanup, credentials,
-    directory::{self, cannot, remove_stale_locks},
+    directory::{self, cannot},
+    inherited,
     refs::{self, Head},
+    ssh::Connection,
 };
 use crate::{Error, RunError, text};
 
@@ -19,19 +23,22 @@ pub(super) struct Job<'a, P> {
     program: &'a P,
     /// The settings that hold secrets.
     settings: Vec<BString>,
+    ssh: Option<Connection>,
 }
 
 impl<'a, P: Program> Job<'a, P> {
     pub(super) fn new(plan: Plan, program: &'a P) -> Job<'a, P> {
-        let request = &plan.request;
-        let rewrites = request.files.submodules != Submodules::None;
-        let settings = request.access.settings(request.url.as_bstr(), rewrites);
-        Job { plan, program, settings }
+        // A partial clone may fetch contents while it is cleaned.
+        let settings = plan.request.access.settings(plan.request.url.as_bstr(), None, false);
+        Job { plan, program, settings, ssh: None }
     }
 
     pub(super) fn run(mut self) -> Result<Report, P::Error> {
         let reused = self.prepare_directory()?;
         self.prepare_repository(reused)?;
+        if self.ssh.is_none() {
+            self.connect()?;
+        }
         if self.plan.target.name.is_none() && self.plan.target.commit.is_none() {
             self.plan.target.name = Some(self.default_branch()?);
         }
@@ -56,20 +63,31 @@ impl<'a, P: Program> Job<'a, P> {
         Ok(Report { reference, commit, reused, credentials })
     }
 
+    /// Writes the key for ssh. The repository exists by then: it has the place for the file.
+    fn connect(&mut self) -> Result<(), Error> {
+        let request = &self.plan.request;
+        let rewrites = request.files.submodules != Submodules::None;
+        self.ssh = request.access.ssh.connect()?;
+        let command = self.ssh.as_ref().map(|ssh| &ssh.command);
+        self.settings = request.access.settings(request.url.as_bstr(), command, rewrites);
+        Ok(())
+    }
+
     /// Makes the directory, or makes it usable. Returns true if its repository is used again.
-    fn prepare_directory(&self) -> Result<bool, P::Error> {
-        let (dir, directory) = (&self.plan.request.dir, &self.plan.directory);
+    fn prepare_directory(&mut self) -> Result<bool, P::Error> {
+        let dir = &self.plan.request.dir;
         match self.plan.way {
             Way::New => by_path::create_dir_all(dir).map_err(cannot("create", dir))?,
-            Way::Remake => directory.empty()?,
+            Way::Remake => self.plan.directory.empty()?,
             Way::Reuse => {
                 let request = cleanup::Request { dir: dir.clone() };
-                cleanup::plan(request).map_err(of_plan)?.run().map_err(of_run)?;
+                cleanup::plan(request).map_err(of_plan)?.run().map_err(of_run)?.complete()?;
                 if !self.plan.request.clean.removes() || self.clean()? {
                     return Ok(true);
                 }
-                directory.may_be_emptied("it cannot be cleaned")?;
-                directory.empty()?;
+                self.ssh = None;
+                self.plan.directory.may_be_emptied("it cannot be cleaned")?;
+                self.plan.directory.empty()?;
             }
         }
         Ok(false)
@@ -77,35 +95,71 @@ impl<'a, P: Program> Job<'a, P> {
 
     /// Brings the worktree of an earlier job to the state of its commit. Returns false if that
     /// fails.
-    fn clean(&self) -> Result<bool, P::Error> {
-        for git_dir in cleanup::git_dirs(&self.plan.request.dir)? {
-            remove_stale_locks(&git_dir)?;
+    fn clean(&mut self) -> Result<bool, P::Error> {
+        // A directory in which this fails is emptied.
+        if inherited::discard(&self.plan.request.dir).is_err() {
+            return Ok(false);
         }
+        self.connect()?;
+        let request = &self.plan.request;
         // Without a commit there is nothing to reset to.
-        if self.answer(&["rev-parse", "--verify", "-q", "HEAD"])?.is_none() {
-            return Ok(false);
-        }
+        let Some(head) = self.answer(&["rev-parse", "--verify", "-q", "HEAD"])? else { return Ok(false) };
         let is_attached = self.answer(&["symbolic-ref", "-q", "HEAD"])?.is_some();
-        if is_attached && !self.succeeds(&["checkout", "-q", "--force", "--detach"])? {
+        let detach = [words(&["update-ref", "--no-deref", "HEAD"]), vec![head]].concat();
+        if is_attached && self.program.run(self.step(&detach))? != 0 {
             return Ok(false);
         }
-        Ok(self.remove_refs()?
-            && self.succeeds(&["clean", "-ffdxq"])?
-            && self.succeeds(&["reset", "-q", "--hard", "HEAD"])?)
+        let git_dirs = inherited::submodules(&request.dir)?;
+        Ok(self.remove_refs()? && self.clean_worktree(&request.dir, request.files.submodules, &git_dirs)?)
     }
 
-    /// Removes local branches, and refs that are in the way of those that the fetch writes. The
-    /// branch of a linked worktree stays: it may be the only name of commits that somebody made.
+    /// Brings the files in `dir` to the state of HEAD. A submodule that the job wants, and whose
+    /// repository is one of `git_dirs`, is cleaned in the same way; another one is emptied.
+    fn clean_worktree(&self, dir: &Path, wanted: Submodules, git_dirs: &[PathBuf]) -> Result<bool, P::Error> {
+        let list = words(&["ls-files", "-v", "--stage", "-z"]);
+        let Some(list) = self.program.read(Step { dir, ..self.step(&list) })? else { return Ok(false) };
+        let entries = || list.split(|&byte| byte == 0).filter(|line| !line.is_empty());
+        // Git leaves files alone that the index says to be outside of the sparse checkout, or to be
+        // unchanged.
+        let is_hidden = |line: &[u8]| line[0] == b'S' || line[0].is_ascii_lowercase();
+        let succeeds = |args: &[&str]| -> Result<bool, P::Error> {
+            Ok(self.program.run(Step { dir, ..self.step(&words(args)) })? == 0)
+        };
+        if entries().any(is_hidden) && !self.is_sparse(dir)? && !succeeds(&["read-tree", "--empty"])? {
+            return Ok(false);
+        }
+        let below = if wanted == Submodules::Recursive { wanted } else { Submodules::None };
+        let links = entries().filter(|line| line.get(2..).is_some_and(|line| line.starts_with(b"160000 ")));
+        for (_, path) in links.filter_map(|line| line.split_once_str("\t")) {
+            let path = Path::new(sys::os_str(path.as_bstr()));
+            let is_own = wanted != Submodules::None && inherited::is_own_submodule(dir, path, git_dirs);
+            if !is_own || !self.clean_worktree(&dir.join(path), below, git_dirs)? {
+                inherited::empty_submodule(dir, path)?;
+            }
+        }
+        Ok(succeeds(&["clean", "-ffdxq"])? && succeeds(&["reset", "-q", "--hard", "HEAD"])?)
+    }
+
+    fn is_sparse(&self, dir: &Path) -> Result<bool, P::Error> {
+        let args = words(&["config", "--bool", keys::core::SPARSE_CHECKOUT.name()]);
+        let answer = self.program.read(Step { dir, ..self.step(&args) })?;
+        Ok(answer.is_some_and(|answer| answer.trim_end() == b"true"))
+    }
+
+    /// Removes local branches, replacements of objects, and refs that are in the way of those that
+    /// the fetch writes. The branch of a linked worktree stays: it may be the only name of commits
+    /// that somebody made.
     fn remove_refs(&self) -> Result<bool, P::Error> {
         let format = "--format=%(refname) %(worktreepath)";
-        let Some(refs) = self.answer(&["for-each-ref", format, "refs/heads", "refs/remotes/origin"])? else {
-            return Ok(false);
-        };
+        let patterns = ["refs/heads", "refs/remotes/origin", "refs/replace"];
+        let list = [words(&["for-each-ref", format]), words(&patterns)].concat();
+        let Some(refs) = self.answer_of(list)? else { return Ok(false) };
         let is_unwanted = |line: &[u8]| {
             let (name, worktree) = line.split_once_str(" ").unwrap_or((line, &b""[..]));
-            let is_unwanted = match name.starts_with(b"refs/heads/") {
-                true => worktree.trim().is_empty(),
-                false => self.plan.target.conflicts_with(name.as_bstr()),
+            let is_unwanted = if name.starts_with(b"refs/heads/") {
+                worktree.trim().is_empty()
+            } else {
+                name.starts_with(b"refs/replace/") || self.plan.target.conflicts_with(name.as_bstr())
             };
             is_unwanted.then(|| text!("delete ", name, "\n"))
         };
@@ -120,13 +174,15 @@ impl<'a, P: Program> Job<'a, P> {
 
     fn prepare_repository(&self, reused: bool) -> Result<(), P::Error> {
         let request = &self.plan.request;
-        if !reused {
-            self.git(&["-c", "init.defaultBranch=main", "init", "-q"])?;
-            self.git(&["config", "remote.origin.fetch", refs::ALL_BRANCHES])?;
-        }
         // The settings of a user stay: the URL may have a user name, and maintenance may be wanted.
         if !reused || request.clean.removes() {
-            self.git_of(vec!["config".into(), "remote.origin.url".into(), request.url.clone()])?;
+            // In a clone of an earlier job this brings the hooks and files of the user's template.
+            self.git(&["-c", "init.defaultBranch=main", "init", "-q"])?;
+            let set = |name: &str, value: BString| {
+                self.git_of(vec!["config".into(), "--replace-all".into(), name.into(), value])
+            };
+            set("remote.origin.fetch", refs::ALL_BRANCHES.into())?;
+            set("remote.origin.url", request.url.clone())?;
             // Maintenance would run during the job.
             self.git(&["config", keys::gc::AUTO.name(), "0"])?;
         }
@@ -238,8 +294,7 @@ impl<'a, P: Program> Job<'a, P> {
             return Ok(());
         }
         if files.sparse.is_empty() {
-            let is_sparse = self.answer(&["config", "--bool", keys::core::SPARSE_CHECKOUT.name()])?;
-            return match is_sparse.is_some_and(|value| value == "true") {
+            return match self.is_sparse(&self.plan.request.dir)? {
                 true => self.git(&["sparse-checkout", "disable"]),
                 false => Ok(()),
             };
@@ -311,11 +366,12 @@ impl<'a, P: Program> Job<'a, P> {
     }
 
     /// Writes the credentials for the job. The last step: a checkout that fails leaves none.
-    fn keep_credentials(&self) -> Result<Option<std::path::PathBuf>, P::Error> {
+    fn keep_credentials(&mut self) -> Result<Option<PathBuf>, P::Error> {
         let request = &self.plan.request;
         let Some(persist) = &request.persist else { return Ok(None) };
         let git_dirs = cleanup::git_dirs(&request.dir)?;
-        let Some(file) = request.access.reserve(request.url.as_bstr(), &persist.dir)? else {
+        let Some(file) = request.access.reserve(request.url.as_bstr(), &persist.dir, self.ssh.as_ref())?
+        else {
             return Ok(None);
         };
         let name = file.path.file_name().unwrap_or_default();
@@ -324,7 +380,11 @@ impl<'a, P: Program> Job<'a, P> {
         let paths: Vec<BString> = paths.map(|path| path.as_os_str().as_encoded_bytes().into()).collect();
         let mut configs = git_dirs.iter().map(|git_dir| git_dir.join("config"));
         let included = configs.try_for_each(|config| credentials::include(&config, &paths));
-        Ok(Some(file.fill(included)?))
+        let path = file.fill(included)?;
+        if let Some(ssh) = &mut self.ssh {
+            ssh.keep();
+        }
+        Ok(Some(path))
     }
 
     fn voice(&self) -> Option<BString> {
@@ -359,10 +419,6 @@ impl<'a, P: Program> Job<'a, P> {
         let dir = self.plan.request.dir.as_os_str().as_encoded_bytes();
         Err(Error::failed(text!("git ", command, " failed in '", dir, "' with exit code ", code.to_string()))
             .into())
-    }
-
-    fn succeeds(&self, args: &[&str]) -> Result<bool, P::Error> {
-        Ok(self.program.run(self.step(&words(args)))? == 0)
     }
 
     fn answer(&self, args: &[&str]) -> Result<Option<BString>, P::Error> {

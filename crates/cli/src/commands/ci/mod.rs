@@ -123,10 +123,13 @@ fn clean_up(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let dir = directory(run, given.or(request.path.as_ref()), &Runner::of(run))?;
     let report = cleanup::plan(cleanup::Request { dir })?.run()?;
+    for failure in &report.failures {
+        console::error(failure.to_string());
+    }
     if !request.quiet {
         console::out(format!("removed credentials: {} files, {} settings", report.files, report.configs));
     }
-    Ok(0)
+    Ok(if report.failures.is_empty() { 0 } else { 1 })
 }
 
 /// A checkout that was asked for.
@@ -146,19 +149,31 @@ fn job(
     if words.len() > 1 {
         return Err(Failure::fatal("name at most one repository"));
     }
-    let url = match words.into_iter().next().or_else(|| request.url(runner)) {
-        Some(url) => absolute(run, url)?,
-        None => return Err(Failure::fatal("name the repository to check out: a URL, or --repository")),
+    let (url, is_own) = match (words.into_iter().next(), request.url(runner)) {
+        (Some(url), _) => {
+            let url = absolute(run, url)?;
+            let is_own = runner.url.as_ref() == Some(&url);
+            (url, is_own)
+        }
+        (None, Some(url)) => {
+            let is_own = runner.url.as_ref() == Some(&url);
+            (request.by_ssh(absolute(run, url)?), is_own)
+        }
+        (None, None) => {
+            return Err(Failure::fatal("name the repository to check out: a URL, or --repository"));
+        }
     };
     let dir = directory(run, request.path.as_ref(), runner)?;
     // The ref and the commit of the job are those of its own repository.
-    let is_own = runner.url.as_ref() == Some(&url);
     let own = |value: &Option<BString>| value.clone().filter(|_| is_own);
     let (reference, commit) = match (request.reference.take(), request.commit.take()) {
         (None, None) => (own(&runner.reference), own(&runner.commit)),
         given => given,
     };
-    let (token, hidden) = token(run, request, runner)?;
+    let secrets = runner.secrets.clone().unwrap_or_else(|| dir.join(".git"));
+    let (token, mut hidden) = token(run, request, runner)?;
+    let (ssh, of_ssh) = request.ssh(run, secrets.clone())?;
+    hidden.extend(of_ssh);
     let clean = match request.clean {
         Some(true) => Clean::Asked,
         Some(false) => Clean::Keep,
@@ -169,10 +184,8 @@ fn job(
     };
     let configured =
         repo::StandaloneConfig::load(&run.outside())?.config_str(&repo::keys::sapwood::BASE_REMOTE);
-    let persist = request.persist.then(|| Persist {
-        dir: runner.secrets.clone().unwrap_or_else(|| dir.join(".git")),
-        also: runner.secrets_in_containers.clone(),
-    });
+    let persist =
+        request.persist.then(|| Persist { dir: secrets, also: runner.secrets_in_containers.clone() });
     let asked = checkout::Request {
         dir,
         url,
@@ -189,7 +202,7 @@ fn job(
             submodules: request.submodules,
             lfs: request.lfs,
         },
-        access: Access { token, ssh_command: request.ssh_command(run)? },
+        access: Access { token, ssh },
         persist,
         clean,
         trusts_owner: request.safe_directory.unwrap_or(runner.is_ci),

@@ -1,7 +1,9 @@
 //! The options of `sapwood ci`.
 
+use std::path::PathBuf;
+
 use bstr::{BString, ByteSlice as _};
-use sapwood::ci::checkout::Submodules;
+use sapwood::ci::{Content, Ssh, checkout::Submodules};
 
 use super::runner::Runner;
 use crate::{
@@ -32,7 +34,10 @@ pub(super) struct Request {
     pub(super) token_file: Option<BString>,
     pub(super) token_user: Option<BString>,
     pub(super) ssh_key: Option<BString>,
+    pub(super) ssh_key_env: Option<BString>,
     pub(super) ssh_known_hosts: Option<BString>,
+    pub(super) ssh_known_hosts_env: Option<BString>,
+    pub(super) ssh_user: Option<BString>,
     pub(super) ssh_strict: Option<bool>,
     pub(super) persist: bool,
     pub(super) clean: Option<bool>,
@@ -100,9 +105,24 @@ pub(super) const CHECKOUT: Table<Set<Request>> = Table {
         Opt::text("--ssh-key <file>", "the private key for ssh", |request: &mut Request| {
             &mut request.ssh_key
         }),
+        Opt::text(
+            "--ssh-key-env <variable>",
+            "the variable that holds the private key for ssh",
+            |request: &mut Request| &mut request.ssh_key_env,
+        ),
         Opt::text("--ssh-known-hosts <file>", "more keys of hosts for ssh", |request: &mut Request| {
             &mut request.ssh_known_hosts
         }),
+        Opt::text(
+            "--ssh-known-hosts-env <variable>",
+            "the variable that holds more keys of hosts for ssh",
+            |request: &mut Request| &mut request.ssh_known_hosts_env,
+        ),
+        Opt::text(
+            "--ssh-user <name>",
+            "the user name for ssh, with a key and --repository; default 'git'",
+            |request: &mut Request| &mut request.ssh_user,
+        ),
         Opt::choice(
             "--ssh-strict",
             "refuse hosts whose key is unknown; the default",
@@ -176,34 +196,38 @@ impl Request {
         Some(text!(server, "/", name))
     }
 
-    /// Returns the command for ssh, if there is a key or a file of hosts. Git runs it in a shell.
-    pub(super) fn ssh_command(&self, run: &Invocation) -> Result<Option<BString>, Failure> {
-        let quoted = |file: &BString| -> Result<BString, Failure> {
-            let path = run.path(file)?;
-            let path = path.as_os_str().as_encoded_bytes();
-            // ssh splits the value of an option at blanks.
-            if path.iter().any(|byte| matches!(byte, b'\'' | b'"' | b' ' | b'\t' | b'\n')) {
-                return Err(Failure::fatal(text!(
-                    "'",
-                    path,
-                    "': ssh needs a path without blanks and quotes"
-                )));
+    /// Returns the URL by which the repository at `url` is reached: by ssh, if there is a key.
+    pub(super) fn by_ssh(&self, url: BString) -> BString {
+        let server = [&b"https://"[..], b"http://"].iter().find_map(|scheme| url.strip_prefix(*scheme));
+        let has_key = self.ssh_key.is_some() || self.ssh_key_env.is_some();
+        match server.and_then(|rest| rest.split_once_str("/")).filter(|_| has_key) {
+            Some((server, path)) => {
+                let host = server.rsplit_once_str("@").map_or(server, |(_, host)| host);
+                let host = host.split(|&byte| byte == b':').next().unwrap_or(host);
+                let user = self.ssh_user.as_ref().filter(|user| !user.is_empty());
+                let user = user.map_or(&b"git"[..], |user| user);
+                let path = path.strip_suffix(b".git").unwrap_or(path);
+                text!(user, "@", host, ":", path, ".git")
             }
-            Ok(path.into())
+            None => url,
+        }
+    }
+
+    /// Returns the access by ssh, with files in `dir`, and the names of the variables that hold it.
+    pub(super) fn ssh(&self, run: &Invocation, dir: PathBuf) -> Result<(Ssh, Vec<BString>), Failure> {
+        let mut hidden = Vec::new();
+        let mut content = |file: &Option<BString>, variable: &Option<BString>| {
+            if let Some(name) = variable {
+                let Some(text) = run.variable(&name.to_str_lossy()) else {
+                    return Err(Failure::fatal(text!("the variable '", name, "' is not set")));
+                };
+                hidden.push(name.clone());
+                return Ok(Some(Content::Text(text.into())));
+            }
+            Ok(file.as_ref().map(|file| run.path(file)).transpose()?.map(Content::File))
         };
-        if self.ssh_key.is_none() && self.ssh_known_hosts.is_none() {
-            return Ok(None);
-        }
-        let mut command = BString::from("ssh");
-        if let Some(key) = &self.ssh_key {
-            command = text!(command, " -i '", quoted(key)?, "' -o IdentitiesOnly=yes");
-        }
-        if self.ssh_strict.unwrap_or(true) {
-            command = text!(command, " -o StrictHostKeyChecking=yes -o CheckHostIP=no");
-        }
-        if let Some(hosts) = &self.ssh_known_hosts {
-            command = text!(command, " -o 'UserKnownHostsFile=", quoted(hosts)?, " ~/.ssh/known_hosts'");
-        }
-        Ok(Some(command))
+        let key = content(&self.ssh_key, &self.ssh_key_env)?;
+        let known_hosts = content(&self.ssh_known_hosts, &self.ssh_known_hosts_env)?;
+        Ok((Ssh { key, known_hosts, is_strict: self.ssh_strict.unwrap_or(true), dir }, hidden))
     }
 }

@@ -2,7 +2,9 @@
 //! the commands that actions/checkout documents.
 
 mod directory;
+mod inherited;
 mod secrets;
+mod ssh;
 
 use std::{fs, path::Path};
 

@@ -34,6 +34,14 @@ fn files_with_token(dir: &Path) -> Vec<String> {
     found
 }
 
+/// Lets each checkout of the user run a script. A hook in the clone would not outlive its job.
+fn hook_of_the_machine(server: &Server, script: &str) {
+    let hooks = server.dir("hooks");
+    hooks.write_executable("post-checkout", format!("#!/bin/sh\n{script}\n"));
+    let path = hooks.path.display().to_string();
+    server.sandbox.repo("home").git(&["config", "--global", "core.hooksPath", &path]);
+}
+
 #[test]
 fn the_token_is_on_no_command_line_and_in_no_file() {
     let server = Server::new();
@@ -65,7 +73,7 @@ fn the_token_is_on_no_command_line_and_in_no_file() {
     // The server still asks.
     assert_ne!(at.try_git(&["-c", "core.askPass=true", "fetch", "-q"]).code, 0);
     // A variable that holds the token reaches no child.
-    at.write_executable(".git/hooks/post-checkout", "#!/bin/sh\nenv >../environment\n");
+    hook_of_the_machine(&server, "env >../environment");
     server.check_out(&at, &["--ref=topic/a", &url]);
     let seen = fs::read_to_string(server.sandbox.path().join("environment")).expect("the hook ran");
     assert!(!seen.contains(Nginx::PASSWORD), "{seen}");
@@ -168,7 +176,7 @@ fn a_failing_checkout_keeps_no_credentials() {
     ];
     let first = server.ci(&at, &job, &args);
     assert_eq!(first.code, 0, "{}", first.stderr);
-    at.write_executable(".git/hooks/post-checkout", "#!/bin/sh\ntouch .git/config.lock\n");
+    hook_of_the_machine(&server, "touch .git/config.lock");
     let failed = server.ci(&at, &job, &args);
     assert!(failed.code != 0 && at.exists(".git/config.lock"), "{}", failed.stderr);
     assert_eq!(fs::read_dir(&secrets.path).expect("a directory").count(), 0);
@@ -193,23 +201,22 @@ fn a_cleanup_removes_no_other_file() {
     assert_eq!(at.read(".git/config"), before);
 }
 
+/// A configuration that cannot be changed hides no secret in the others, and each is reported.
 #[test]
-fn a_key_for_ssh_is_named_by_its_file() {
+fn a_cleanup_goes_on_after_a_failure() {
     let server = Server::new();
-    let at = server.dir("ssh");
-    // Git starts a shell with the command, and this one instead of ssh.
-    let bin = server.dir("bin");
-    bin.write_executable("ssh", "#!/bin/sh\nprintf '%s\\n' \"$@\" >>../ssh.log\nexit 1\n");
-    fs::write(server.sandbox.path().join("key"), "secret key").expect("a new file");
-    let mut command = at.command(Path::new(SAPWOOD));
-    let path =
-        command.get_envs().find_map(|(name, value)| (name == "PATH").then_some(value?)).expect("a PATH");
-    let path = format!("{}:{}", bin.path.display(), path.to_string_lossy());
-    command.env("PATH", path).env("CI", "true");
-    command.args(["ci", "checkout", "-q", "--ssh-key=../key", "--ssh-known-hosts=../hosts", "--ref=main"]);
-    let output = command.arg("git@127.0.0.1:app.git").output().expect("the program");
-    assert!(!output.status.success());
-    let log = fs::read_to_string(server.sandbox.path().join("ssh.log")).expect("ssh was called");
-    assert!(log.contains("/ssh/../key\n") && log.contains("StrictHostKeyChecking=yes"), "{log}");
-    assert!(log.contains("IdentitiesOnly=yes") && !log.contains("secret key"), "{log}");
+    let at = server.dir("job");
+    let args = ["--persist-credentials", "--submodules=recursive", "--ref=main", &server.url("app")];
+    server.check_out(&at, &args);
+    assert_eq!(files_with_token(&at.path).len(), 1);
+    let inner = ".git/modules/sub/modules/sub";
+    at.write(".git/modules/sub/config.lock", "");
+    at.write(&format!("{inner}/config"), "[\n");
+    let run = server.ci(&at, &[("CI", "true")], &["cleanup"]);
+    let said = run.stderr.to_string();
+    assert_eq!((run.code, run.stdout), (1, "removed credentials: 1 files, 1 settings\n".into()), "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("error: ")).count(), 2, "{said}");
+    assert!(said.contains("modules/sub/config.lock") && said.contains("modules/sub/modules/sub"), "{said}");
+    assert_eq!(files_with_token(&at.path), Vec::<String>::new());
+    assert_eq!(at.try_git(&["config", "include.path"]).code, 1);
 }
