@@ -10,6 +10,7 @@ mod ballast;
 mod budget;
 mod build;
 mod checkout;
+mod ci;
 mod clone;
 mod corpus;
 mod day;
@@ -85,6 +86,8 @@ enum Command {
     Add(add::Args),
     /// Clone and fetch over several ways to a server.
     Clone(clone::Args),
+    /// The worktree of a job on a runner, beside the commands of Git.
+    Ci(ci::Args),
     /// Hosts that begin a job on one repository, compared with clones, mirrors and archives.
     Fleet(fleet::Args),
     /// The steps of an article of 2012, compared with workspaces.
@@ -136,6 +139,7 @@ fn main() -> ExitCode {
         Command::Write(args) => write::run(&args),
         Command::Add(args) => add::run(&args),
         Command::Clone(args) => clone::run(&args),
+        Command::Ci(args) => ci::run(&args),
         Command::Fleet(args) => fleet::run(&args),
         Command::ServeFleet { root } => fleet::serve(&root),
         Command::Article(args) => workspace::article::run(&args),

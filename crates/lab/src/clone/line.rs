@@ -29,9 +29,9 @@ pub(crate) enum Over {
 }
 
 impl Over {
-    pub(super) const ALL: [Over; 5] = [Over::File, Over::Https, Over::Gbit, Over::Far, Over::Ssh];
+    pub(crate) const ALL: [Over; 5] = [Over::File, Over::Https, Over::Gbit, Over::Far, Over::Ssh];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Over::File => "file",
             Over::Https => "https",
@@ -51,14 +51,14 @@ impl Over {
     }
 
     /// Returns the seconds that so many bytes take on the line; zero on a perfect one.
-    pub(super) fn seconds(self, bytes: u64) -> f64 {
+    pub(crate) fn seconds(self, bytes: u64) -> f64 {
         let rate = self.line().and_then(|line| line.rate);
         rate.map_or(0.0, |rate| bytes as f64 / rate as f64)
     }
 }
 
 /// A running server for the repositories of a directory.
-pub(super) struct Server {
+pub(crate) struct Server {
     root: PathBuf,
     kind: Kind,
 }
@@ -78,7 +78,7 @@ enum Kind {
 
 impl Server {
     /// Serves the repositories below `root`.
-    pub(super) fn start(over: Over, root: &Path) -> Result<Server, Error> {
+    pub(crate) fn start(over: Over, root: &Path) -> Result<Server, Error> {
         let kind = match over {
             Over::File => Kind::Processes,
             Over::Https | Over::Gbit | Over::Far => {
@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// Returns the address of a repository.
-    pub(super) fn url(&self, repo: &str) -> String {
+    pub(crate) fn url(&self, repo: &str) -> String {
         match &self.kind {
             Kind::Processes => format!("file://{}", self.root.join(repo).display()),
             Kind::Https { nginx, proxy } => {
@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// Returns the settings that a client needs.
-    pub(super) fn settings(&self) -> Vec<String> {
+    pub(crate) fn settings(&self) -> Vec<String> {
         match &self.kind {
             Kind::Processes => vec!["protocol.file.allow=always".into()],
             Kind::Https { nginx, .. } => vec![format!("http.sslCAInfo={}", nginx.ca_file().display())],
@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// Returns the number of bytes that clients got so far, if the server counts them.
-    pub(super) fn bytes(&self) -> Option<u64> {
+    pub(crate) fn bytes(&self) -> Option<u64> {
         match &self.kind {
             Kind::Https { proxy: Some(proxy), .. } => Some(proxy.received()),
             Kind::Https { nginx, proxy: None } => {

@@ -5,8 +5,8 @@
 
 mod alone;
 mod case;
-mod line;
-mod source;
+pub(crate) mod line;
+pub(crate) mod source;
 mod targets;
 mod tools;
 
@@ -89,7 +89,8 @@ struct Round<'a> {
     disk: Disk,
 }
 
-fn chosen<T: Copy>(given: &[T], all: &[T]) -> Vec<T> {
+/// Returns the given values, or all.
+pub(crate) fn chosen<T: Copy>(given: &[T], all: &[T]) -> Vec<T> {
     if given.is_empty() { all.to_vec() } else { given.to_vec() }
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
             }
         }
     }
-    let missed = lab.print();
+    let missed = print(&lab.cases);
     let Lab { programs, cases, .. } = lab;
     args.options.record.write(
         Kind::Clone,
@@ -212,31 +213,31 @@ impl Lab<'_> {
         verify(&mounted.fast()?.join("tree"), case, tool)?;
         Ok(sample)
     }
+}
 
-    /// Prints the medians and the verdicts. Returns the number of missed targets.
-    fn print(&self) -> usize {
-        let mut missed = 0;
-        for case in &self.cases {
-            println!("\n{} {} {}", case.tree, case.disk, case.case);
-            for figure in &case.tools {
-                let of = |of: fn(&Sample) -> f64| median(figure.samples.iter().map(of).collect());
-                let (least, most) = figure.wall().and_then(|wall| wall.range).unwrap_or_default();
-                println!(
-                    "  {:<8} {:>8.3} s ({least:.3} .. {most:.3}), CPU {:.3} s, {:.1} MB; {}",
-                    figure.tool,
-                    of(|sample| sample.wall),
-                    of(|sample| sample.user + sample.sys),
-                    of(|sample| sample.peak_rss as f64 / 1024.0),
-                    figure.samples.first().map_or("", |sample| sample.served.as_str()),
-                );
-            }
-            for verdict in targets::judge(case) {
-                println!("  {}", verdict.text);
-                missed += usize::from(!verdict.is_met);
-            }
+/// Prints the medians and the verdicts. Returns the number of missed targets.
+pub(crate) fn print(cases: &[record::Case]) -> usize {
+    let mut missed = 0;
+    for case in cases {
+        println!("\n{} {} {}", case.tree, case.disk, case.case);
+        for figure in &case.tools {
+            let of = |of: fn(&Sample) -> f64| median(figure.samples.iter().map(of).collect());
+            let (least, most) = figure.wall().and_then(|wall| wall.range).unwrap_or_default();
+            println!(
+                "  {:<8} {:>8.3} s ({least:.3} .. {most:.3}), CPU {:.3} s, {:.1} MB; {}",
+                figure.tool,
+                of(|sample| sample.wall),
+                of(|sample| sample.user + sample.sys),
+                of(|sample| sample.peak_rss as f64 / 1024.0),
+                figure.samples.first().map_or("", |sample| sample.served.as_str()),
+            );
         }
-        missed
+        for verdict in targets::judge(case) {
+            println!("  {}", verdict.text);
+            missed += usize::from(!verdict.is_met);
+        }
     }
+    missed
 }
 
 /// Fails if a clone is not complete, or a fetch brought nothing, so that a tool that skips work

@@ -13,15 +13,15 @@ use crate::{
     weather::trees::Tree,
 };
 
-pub(super) const TREE: &str = "tree.git";
-pub(super) const SUPER: &str = "super.git";
-pub(super) const HISTORY: &str = "history.git";
-pub(super) const REFS: &str = "refs.git";
-pub(super) const HISTORY_CLIENT: &str = "history-client";
-pub(super) const REFS_CLIENT: &str = "refs-client";
+pub(crate) const TREE: &str = "tree.git";
+pub(crate) const SUPER: &str = "super.git";
+pub(crate) const HISTORY: &str = "history.git";
+pub(crate) const REFS: &str = "refs.git";
+pub(crate) const HISTORY_CLIENT: &str = "history-client";
+pub(crate) const REFS_CLIENT: &str = "refs-client";
 
 /// The number of submodules that are fetched at once.
-pub(super) const JOBS: usize = 8;
+pub(crate) const JOBS: usize = 8;
 
 const SUBMODULES: usize = 40;
 /// The files of a submodule, and the commits.
@@ -33,21 +33,21 @@ const STEPS: [usize; 2] = [10, COMMITS];
 const REFS_COUNT: usize = 50_000;
 
 /// Prepared repositories, below one directory.
-pub(super) struct Source {
-    pub(super) root: PathBuf,
+pub(crate) struct Source {
+    pub(crate) root: PathBuf,
     /// The number of refs of [`REFS`].
     refs: usize,
 }
 
 impl Source {
     /// Returns the branch that is `commits` ahead of the client.
-    pub(super) fn branch(commits: usize) -> String {
+    pub(crate) fn branch(commits: usize) -> String {
         format!("plus-{commits}")
     }
 
     /// Prepares a bare repository with the tree's history. `few_refs` makes the large
     /// repository small.
-    pub(super) fn of(tree: &Tree, few_refs: bool) -> Result<Source, Error> {
+    pub(crate) fn of(tree: &Tree, few_refs: bool) -> Result<Source, Error> {
         let root = corpus::absolute(&corpus::directory().join("clone").join(&tree.name))?;
         let source = Source { root, refs: if few_refs { 500 } else { REFS_COUNT } };
         source.make(TREE, &tree.packed.display().to_string(), |at| {
@@ -58,7 +58,7 @@ impl Source {
     }
 
     /// Prepares what a case needs beyond the tree.
-    pub(super) fn prepare(&self, repo: &str) -> Result<(), Error> {
+    pub(crate) fn prepare(&self, repo: &str) -> Result<(), Error> {
         let tree = self.root.join(TREE).display().to_string();
         match repo {
             SUPER => self.make(SUPER, "40 submodules", |at| submodules(&self.root, at))?,

@@ -53,6 +53,7 @@ pub(crate) enum Kind {
     Write,
     Add,
     Clone,
+    Ci,
     Fleet,
     Scale,
     Memory,

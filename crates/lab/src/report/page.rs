@@ -96,7 +96,7 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
         .into_iter()
         .filter(|case| case.tools.iter().any(|figure| figure.peak_rss().is_some()))
         .collect();
-    if matches!(record.kind, Kind::Checkout | Kind::Clone) && !weighed.is_empty() {
+    if matches!(record.kind, Kind::Checkout | Kind::Clone | Kind::Ci) && !weighed.is_empty() {
         let columns = memory(record.kind, &weighed);
         page += &format!("\nPeak memory in MB, Git's of its largest process:\n\n{}", table(columns));
     }

@@ -45,7 +45,7 @@ enum Disks {
     Cold,
 }
 
-pub(super) const SECTIONS: [Section; 16] = [
+pub(super) const SECTIONS: [Section; 17] = [
     Section {
         title: "Checkout, clone and switch on local disks",
         intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
@@ -129,6 +129,15 @@ pub(super) const SECTIONS: [Section; 16] = [
                 \"server\" is `git upload-pack` alone, which answers and waits for nobody. Unit: seconds.",
         unit: Unit::Seconds,
         kind: Kind::Clone,
+        disks: Disks::All,
+    },
+    Section {
+        title: "The worktree of a job",
+        intro: "sapwood is `sapwood ci checkout`, git the commands that actions/checkout runs: `init` or `clean` and \
+                `reset`, `fetch --depth=1`, `checkout`. The earlier job left 100 new files in its clone, or nothing. \
+                A case ends in the way to the server, as above. Unit: seconds.",
+        unit: Unit::Seconds,
+        kind: Kind::Ci,
         disks: Disks::All,
     },
     Section {

@@ -83,6 +83,7 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
             let (work, over) = case.rsplit_once('-').unwrap_or((case, ""));
             return format!("{}, {over}", work.replace('-', " "));
         }
+        (Kind::Ci, case) => return job(case),
         (Kind::Small, "all") => return "all calls".to_owned(),
         (Kind::Day | Kind::Small | Kind::Memory, command) => return format!("`{command}`"),
         (Kind::Scale, case) => return scale(case),
@@ -108,6 +109,18 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
         }
     }
     words
+}
+
+/// Returns the text for a case of `lab ci`.
+fn job(case: &str) -> String {
+    let (job, over) = case.rsplit_once('-').unwrap_or((case, ""));
+    let job = match job {
+        "new" => "empty directory",
+        "next" => "clone of a job ten commits earlier",
+        "again" => "clone of a job with the same commit",
+        other => other,
+    };
+    format!("{job}, {over}")
 }
 
 /// Returns the text for a case of `lab scale`.
