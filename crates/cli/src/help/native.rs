@@ -94,7 +94,8 @@ fn section(title: &str, command: &Command, shared: &BTreeMap<&str, Names>) -> St
     line("options for the real Git", &quoted(&foreign), ", ");
     let own = conditions(command).into_iter().filter(|condition| !shared.contains_key(condition));
     line("handed over", &own.map(str::to_owned).collect::<Vec<_>>(), "; ");
-    let late: Vec<String> = command.late.iter().map(|condition| (*condition).to_owned()).collect();
+    // Markdown takes `<name>` for a tag of HTML.
+    let late: Vec<String> = command.late.iter().map(|condition| condition.replace('<', "\\<")).collect();
     let when = if command.traits.plans_first { "handed over before a change" } else { "an error" };
     line(&format!("found while it works ({when})"), &late, "; ");
     if text.ends_with("\n\n") { text + "No option, and no condition of its own.\n" } else { text }
