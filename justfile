@@ -42,6 +42,10 @@ crash:
 old-gits:
     SAPWOOD_TEST_OLD_GITS="$(.ci/old-gits)" .ci/test -- old_gits
 
+# the program of the last tag and this one take turns on repositories, workspaces, bases and checkpoints
+upgrade *args:
+    SAPWOOD_TEST_OLD_PROGRAM="$(.ci/old-program {{args}})" .ci/test -- upgrade::
+
 # 5,000 random edits on each backend of a workspace, beside an ordinary worktree (needs root: mounts)
 workspace-edits:
     SAPWOOD_TEST_FULL=1 .ci/test -- workspace::random
@@ -114,6 +118,10 @@ ways-in *args:
 # the crates as a registry would get them, each built from its package
 crates:
     cargo publish --workspace --locked --dry-run
+
+# the public items of the crate `sapwood` beside those of the last tag, or of a revision; needs cargo-semver-checks
+semver revision="":
+    .ci/semver {{revision}}
 
 # README's two commands, the Debian package and `cargo install`, each on a fresh Debian (needs root)
 clean-machine *args:
@@ -200,6 +208,12 @@ clone *args:
     cargo build --release
     PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p sapwood-lab -- clone "$@"
 
+# the worktree of a job on a runner, beside the commands of Git (needs root: mounts; nginx, fcgiwrap)
+ci *args:
+    .ci/oracle
+    cargo build --release
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p sapwood-lab -- ci "$@"
+
 # hosts that begin a job on one repository: clones, mirrors, archives, shared bases (needs root: namespaces and mounts)
 fleet *args:
     .ci/oracle
@@ -216,9 +230,9 @@ documents:
     cargo run --quiet -p sapwood-cli -- help --markdown >docs/commands.new && mv docs/commands.new docs/commands.md
     cargo run --quiet -p sapwood-cli -- help --settings >docs/settings.new && mv docs/settings.new docs/settings.md
 
-# the web pages of docs/site, in target/site; needs mdbook
+# the web pages of docs/site, in target/site, with all links followed; needs mdbook
 site:
-    mdbook build docs/site --dest-dir "$PWD/target/site"
+    .ci/site target/site
 
 # docs/measurements.md and its charts, from the records that `--record docs/measurements/NAME.json` wrote
 report:

@@ -128,6 +128,7 @@ mod unserved;
 mod untracked_cache;
 mod update_index;
 mod update_ref;
+mod upgrade;
 mod user_paths;
 mod versions;
 mod waits;
