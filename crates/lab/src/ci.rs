@@ -223,6 +223,7 @@ impl Lab<'_> {
             }
         }
         let branch = Source::branch(COMMITS);
+        let reference = format!("refs/heads/{branch}");
         let script = if job == Job::New { NEW } else { NEXT };
         let (sapwood, git) = (&self.programs.sapwood, &self.args.programs.git);
         let before = server.bytes();
@@ -237,7 +238,8 @@ impl Lab<'_> {
                 Tool::Sapwood => {
                     let settings = server.settings();
                     let mut all: Vec<&str> = settings.iter().flat_map(|given| ["-c", given]).collect();
-                    all.extend(["ci", "checkout", "-q", "--clean", "--ref", &branch, &url]);
+                    // Runners give the full name.
+                    all.extend(["ci", "checkout", "-q", "--clean", "--ref", &reference, &url]);
                     Invocation::new(sapwood, &all, &cwd)
                 }
             }

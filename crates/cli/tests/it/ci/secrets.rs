@@ -211,7 +211,7 @@ fn a_cleanup_goes_on_after_a_failure() {
     assert_eq!(files_with_token(&at.path).len(), 1);
     let inner = ".git/modules/sub/modules/sub";
     at.write(".git/modules/sub/config.lock", "");
-    at.write(&format!("{inner}/config"), "[\n");
+    at.write(format!("{inner}/config"), "[\n");
     let run = server.ci(&at, &[("CI", "true")], &["cleanup"]);
     let said = run.stderr.to_string();
     assert_eq!((run.code, run.stdout), (1, "removed credentials: 1 files, 1 settings\n".into()), "{said}");
