@@ -219,7 +219,7 @@ impl Fsync {
         if !self.hardens(component) {
             return Ok(());
         }
-        if self.method == Method::WriteoutOnly && sys::request_writeback(file).is_ok() {
+        if self.method == Method::WriteoutOnly && write_back(file)? {
             return Ok(());
         }
         sys::sync_file(file)
@@ -233,6 +233,16 @@ impl Fsync {
         } else {
             Ok(())
         }
+    }
+}
+
+/// Writes the pages of a file to the disk. Returns false if the system refuses to, and the caller
+/// must sync the file. An error of the disk is an error here, because no later sync repeats it.
+pub(crate) fn write_back(file: &File) -> io::Result<bool> {
+    match sys::request_writeback(file) {
+        Ok(()) => Ok(true),
+        Err(error) if sys::is_writeback_refused(&error) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -92,7 +92,10 @@ pub use sigbus::{
     unreported_unreadable_map,
 };
 pub use stat::{FileType, Stat, set_executable, set_mode, stat_of};
-pub use sync::{close, request_writeback, start_writeback, sync_data, sync_file, sync_file_system};
+pub use sync::{
+    can_sync_file_system, close, is_writeback_refused, request_writeback, start_writeback, sync_data,
+    sync_file, sync_file_system, unwritten_bytes,
+};
 pub use thread_cwd::{CwdGuard, ProcessCwd, ThreadCwd};
 pub use thread_start::{ThreadStart, in_parallel};
 pub use umask::umask;

@@ -130,7 +130,7 @@ pub fn thread_limit() -> usize {
 const ADDRESSES_PER_THREAD: u64 = 64 << 20;
 
 /// Returns the number after a name at the start of a line.
-fn field(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -8,7 +8,9 @@ use std::{
 
 use crate::{
     File,
+    memory::field,
     profile::{Phase, call, retried},
+    user::kernel_version,
 };
 
 /// Runs `fsync`: content and attributes reach stable storage, and the disk flushes its own cache.
@@ -46,9 +48,30 @@ pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
     Ok(retried(Phase::Sync, || rustix::fs::syncfs(&file))?)
 }
 
+/// Returns true if `syncfs` on the file system of `file` makes all its files durable and reports
+/// their errors. Linux reports them since 5.8. A server behind a network file system or FUSE need
+/// not see the call, and overlayfs may ignore it.
+pub fn can_sync_file_system(file: impl AsFd) -> bool {
+    /// ext2 to ext4, xfs, btrfs and f2fs in `statfs(2)`.
+    const LOCAL: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+    let found = call(Phase::Stat, || rustix::fs::fstatfs(&file));
+    found.is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|magic| LOCAL.contains(&magic)))
+        && kernel_version() >= (5, 8)
+}
+
+/// Returns the bytes in memory that wait for a disk, of all processes and file systems; `None` if
+/// the system does not tell.
+pub fn unwritten_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    Some((field(&text, "Dirty:")? + field(&text, "Writeback:")?) << 10)
+}
+
 /// Runs `sync_file_range` and waits: the kernel writes the content's pages to the disk. The disk
 /// does not flush its cache, and the file's name and size are not synced. This is
 /// `core.fsyncMethod=writeout-only`.
+///
+/// The kernel reports an error of writing once for each open file: a later sync of this file does
+/// not repeat it. [`is_writeback_refused`] tells such an error from a missing system call.
 pub fn request_writeback(file: &File) -> io::Result<()> {
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
@@ -64,6 +87,12 @@ pub fn request_writeback(file: &File) -> io::Result<()> {
             return Err(error);
         }
     }
+}
+
+/// Returns true if an error of [`request_writeback`] means that the system did not try to write.
+pub fn is_writeback_refused(error: &io::Error) -> bool {
+    let refused = [libc::ENOSYS, libc::EINVAL, libc::EOPNOTSUPP, libc::ESPIPE, libc::EPERM];
+    error.raw_os_error().is_some_and(|number| refused.contains(&number))
 }
 
 /// Runs `sync_file_range` without waiting for the disk: the kernel begins to write the pages of the
@@ -93,6 +122,7 @@ mod tests {
         request_writeback(&file).expect("written back");
         sync_data(&file).expect("synced");
         sync_file(&file).expect("synced");
+        assert!(unwritten_bytes().is_some());
         close(file).expect("closed");
     }
 }

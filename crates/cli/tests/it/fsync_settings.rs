@@ -151,3 +151,34 @@ fn a_batch_of_many_files_needs_few_flushes() {
     assert_eq!((few, some), (some, many));
     assert!(many <= 8, "{many} flushes");
 }
+
+/// The kernel reports an error of a page once for each open file, so a later sync does not repeat
+/// it.
+#[test]
+fn an_error_of_writing_pages_ends_the_command() {
+    if !can_trace() {
+        return;
+    }
+    let writeout = &["-c", "core.fsync=all", "-c", "core.fsyncMethod=writeout-only"][..];
+    // A pack of more than 8 MiB, whose first pages are written while more follow.
+    let packed = &["-c", "sapwood.packOnAdd=true", "-c", "core.compression=0"][..];
+    for settings in [BATCH, writeout, packed] {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.init("repo");
+        ["a", "b", "c"].iter().for_each(|name| repo.write(name, name.repeat(5 << 20)));
+        let log = sandbox.path().join("strace");
+        let mut command = repo.command("strace".as_ref());
+        command.args(["-f", "-o"]).arg(&log).args(["-e", "inject=sync_file_range:error=EIO"]);
+        let output =
+            command.arg(SAPWOOD).args(settings).args(["add", "-A"]).output().expect("strace can be run");
+        let Ok(log) = std::fs::read_to_string(log) else {
+            println!("skipped: strace cannot trace");
+            return;
+        };
+        assert!(log.contains("(INJECTED)"), "{settings:?}: no such call");
+        let (code, stderr) = said(&output);
+        assert_eq!(code, Some(128), "{settings:?}: {stderr}");
+        assert!(stderr.contains("Input/output error"), "{settings:?}: {stderr}");
+        assert_eq!(repo.git(&["ls-files"]).stdout, "", "{settings:?}");
+    }
+}

@@ -53,9 +53,9 @@ impl StagedLoose {
         // In a batch, only the pages are written to the disk, whose cache is flushed once at the
         // end.
         let is_in_batch = root != options.objects;
-        if !is_in_batch || !is_handed_over(file.file(), options) {
-            let synced = options.fsync.file(Components::LOOSE_OBJECT, file.file());
-            synced.map_err(|source| Error::NotSynced { path: file.path().to_owned(), source })?;
+        let not_synced = |source| Error::NotSynced { path: file.path().to_owned(), source };
+        if !is_in_batch || !is_handed_over(file.file(), options).map_err(not_synced)? {
+            options.fsync.file(Components::LOOSE_OBJECT, file.file()).map_err(not_synced)?;
         }
         file.close().map_err(|error| match error {
             Error::Io { source, .. } => {
@@ -85,15 +85,16 @@ impl StagedLoose {
 
 /// Passes the content of an object in a batch to the disk. Returns false if that is not possible;
 /// warns if the system does not have the call.
-fn is_handed_over(file: &File, options: &Options<'_>) -> bool {
+fn is_handed_over(file: &File, options: &Options<'_>) -> io::Result<bool> {
     match sys::request_writeback(file) {
-        Ok(()) => true,
-        Err(error) => {
+        Ok(()) => Ok(true),
+        Err(error) if sys::is_writeback_refused(&error) => {
             if error.kind() == io::ErrorKind::Unsupported {
                 (options.warn)("core.fsyncMethod = batch is unsupported on this platform");
             }
-            false
+            Ok(false)
         }
+        Err(error) => Err(error),
     }
 }
 

@@ -11,7 +11,7 @@ use sys::{
     profile::{self, Phase},
 };
 
-use crate::Truncate;
+use crate::{Truncate, fsync::write_back};
 
 /// The maximum number of queued writes.
 const QUEUE_DEPTH: usize = 8;
@@ -80,8 +80,7 @@ impl Output {
                 file.write_all(&piece)?;
                 dirty += piece.len() as u64;
                 if is_synced && dirty >= WRITE_BACK {
-                    // The sync at the end reports errors of writing pages.
-                    let _ = sys::request_writeback(&file);
+                    write_back(&file)?;
                     dirty = 0;
                 }
             }
