@@ -22,6 +22,7 @@ pub mod refs;
 mod shared;
 pub mod side_by_side;
 mod temp_file;
+pub mod together;
 
 pub use fsync::{Components, Configured as ConfiguredFsync, Fsync, Method, OBJECT_FILES_ARE_DEPRECATED};
 pub use hash_writer::{Checkpoint, HashWriter, Hashing, Truncate};

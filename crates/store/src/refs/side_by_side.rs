@@ -1,4 +1,5 @@
-//! Syncs many files and directories in parallel. The disk combines the flushes of several threads.
+//! Syncs many files and directories: in parallel, so that the disk combines the flushes of several
+//! threads, or by one call ([`together`]).
 
 use std::{
     io,
@@ -8,12 +9,15 @@ use std::{
 use sys::by_path;
 
 use super::Error;
-use crate::{Components, Fsync, side_by_side};
+use crate::{Components, Fsync, Method, side_by_side, together};
 
 /// Syncs files and directories, if refs are hardened. A directory that no longer exists is replaced
 /// by its nearest existing parent.
 pub fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result<(), Error> {
     if !fsync.hardens(Components::REFERENCE) {
+        return Ok(());
+    }
+    if fsync.method != Method::WriteoutOnly && are_synced_together(files, dirs) {
         return Ok(());
     }
     let one = |at: usize| match files.get(at) {
@@ -22,6 +26,30 @@ pub fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result<(), Er
     };
     let all: Vec<usize> = (0..files.len() + dirs.len()).collect();
     side_by_side::for_each(&all, |&at| one(at))
+}
+
+/// Makes everything durable by one call, if that is cheaper and all of it is on one file system.
+fn are_synced_together(files: &[PathBuf], dirs: &[PathBuf]) -> bool {
+    if files.len() + dirs.len() < together::FROM {
+        return false;
+    }
+    let mut set = together::Set::default();
+    let (mut device, mut place) = (None, None);
+    // The first is opened. A lock may lack the permission to be read, which directories have.
+    for path in dirs.iter().chain(files) {
+        match by_path::stat(path) {
+            Ok(Some(stat)) if device.is_none_or(|known| known == stat.dev) => {
+                device = Some(stat.dev);
+                place.get_or_insert(path);
+                set.files += 1;
+                set.bytes += stat.size;
+            }
+            // The removal of a directory is durable with its parent, which is on its file system.
+            Ok(None) if !files.contains(path) => {}
+            _ => return false,
+        }
+    }
+    place.is_some_and(|place| set.sync(place))
 }
 
 fn sync_file(fsync: &Fsync, path: &Path) -> io::Result<()> {

@@ -1,6 +1,14 @@
 //! How `pop`, `apply` and `branch` apply a stash.
 
+use std::{fs, process::Command};
+
+use testkit::{
+    Sandbox,
+    disk::{Disk, Format},
+};
+
 use super::Pair;
+use crate::SAPWOOD;
 
 /// Changes after a stash of everything, as lines of shell code.
 const SINCE: &[(&str, &str)] = &[
@@ -104,4 +112,37 @@ fn makes_a_branch() {
     let pair = Pair::new();
     pair.both("echo 3 >a; git add a; echo 4 >b; git stash -q; echo 9 >a; git commit -qam a");
     pair.native(&["branch", "new"]);
+}
+
+/// Restored files are made durable by one call on a file system that can do it, not by one for each
+/// file.
+#[test]
+fn many_files_need_few_flushes() {
+    testkit::need_program("strace");
+    let sandbox = Sandbox::new();
+    let at = sandbox.path().join("disk");
+    fs::create_dir(&at).expect("made");
+    let Some(_disk) = Disk::on_file(Format::Ext4, 64, &sandbox.path().join("image"), &at) else { return };
+    let repo = sandbox.init("disk/repo");
+    repo.write("a", "1\n");
+    repo.commit("one");
+    let counts = [20, 1500].map(|count| {
+        (0..count).for_each(|number| repo.write(format!("d{}/f{number}", number % 7), "x\n"));
+        repo.git(&["stash", "push", "-q", "-u"]);
+        // Bytes of other programs that wait for a disk would count.
+        assert!(Command::new("sync").status().is_ok_and(|status| status.success()));
+        let log = sandbox.path().join("strace");
+        let mut command = repo.command("strace".as_ref());
+        command.args(["-f", "-o"]).arg(&log).args(["-e", "trace=fsync,fdatasync,syncfs"]);
+        let output = command.args([SAPWOOD, "stash", "pop"]).output().expect("strace can be run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(fs::read_dir(repo.join("d1")).expect("restored").count(), (count + 5) / 7);
+        repo.git(&["clean", "-fdq"]);
+        let log = fs::read_to_string(log).expect("written by strace");
+        let of = |call: &str| log.matches(call).count();
+        [of(" syncfs("), of(" fsync(")]
+    });
+    let [[none, each], [one, few]] = counts;
+    assert!(none == 0 && each >= 20, "{counts:?}");
+    assert!(one == 1 && few < 20, "{counts:?}");
 }
