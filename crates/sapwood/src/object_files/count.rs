@@ -126,9 +126,9 @@ impl Report {
         paths.filter(present).for_each(|path| self.add_garbage("garbage found", &path, &path, events));
     }
 
-    /// Counts the files in the 256 directories of loose objects.
+    /// Counts the files in the directories of loose objects.
     fn count_loose(&mut self, repo: &Repository, request: Request, shown: &Path, events: &dyn Events) {
-        for number in 0..=u8::MAX {
+        for number in super::directories(repo) {
             let Some(files) = super::loose(repo, shown, number, events) else { return };
             for file in files {
                 match (file.object, by_path::uninterrupted(|| file.path.symlink_metadata())) {

@@ -6,7 +6,8 @@ mod packs;
 pub mod prune_packed;
 
 use std::{
-    ffi::OsString,
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
     io,
     path::{Path, PathBuf},
 };
@@ -24,6 +25,20 @@ struct Found {
     path: PathBuf,
     /// Its path in messages.
     shown: PathBuf,
+}
+
+/// Returns the numbers of the directories of loose objects that exist, in order. A small repository
+/// has a few of the 256, and each missing one would cost a call.
+fn directories(repo: &Repository) -> Vec<u8> {
+    let all = 0..=u8::MAX;
+    match by_path::list(repo.objects_dir()) {
+        Ok(entries) => {
+            let names: BTreeSet<OsString> = entries.into_iter().map(|(name, _)| name).collect();
+            all.filter(|number| names.contains(OsStr::new(&format!("{number:02x}")))).collect()
+        }
+        // A directory that cannot be listed may have others that can.
+        Err(_) => all.collect(),
+    }
 }
 
 /// Returns the files in the directory of loose objects `number`. `None` if it cannot be listed,

@@ -117,7 +117,7 @@ pub fn prune(
     let objects = repo.stored_objects();
     let shown = repo.display_objects_dir();
     let mut pruning = Pruning { objects: &objects, options, events, are_packs_synced: false };
-    for number in 0..=u8::MAX {
+    for number in super::directories(repo) {
         if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
