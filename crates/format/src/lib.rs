@@ -30,6 +30,7 @@ pub mod reflog;
 pub mod refname;
 pub mod rev;
 pub mod shell;
+pub mod split;
 pub mod tree;
 pub mod wildmatch;
 

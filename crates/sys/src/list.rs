@@ -20,18 +20,20 @@ use crate::{
 };
 
 /// Buffer size in bytes. One call with this buffer reads nearly every directory, and network file
-/// systems send attributes for the entries that fit.
-const BUFFER: usize = 128 * 1024;
+/// systems send attributes for the entries that fit. A little less than the size from which on the
+/// allocator asks the kernel for each block.
+const BUFFER: usize = 124 * 1024;
 
 /// The largest offset, which no entry can follow. If a file system gives this offset to a
 /// directory's last entry (ext4), the call that only reports the end is skipped.
 const END: u64 = i64::MAX as u64;
 
 /// A buffer for reading directories. Callers reuse it for many directories. It is allocated when
-/// the first directory has been opened.
+/// the first directory has been opened. It stays empty: only its room is used, which nobody clears,
+/// so a small directory touches one page of it.
 #[derive(Default)]
 pub struct Listing {
-    buffer: Vec<MaybeUninit<u8>>,
+    buffer: Vec<u8>,
 }
 
 /// One entry of a directory other than `.` and `..`.
@@ -86,10 +88,8 @@ impl Listing {
         fd: BorrowedFd<'_>,
         mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.buffer.is_empty() {
-            self.buffer = vec![MaybeUninit::uninit(); BUFFER];
-        }
-        let mut entries = RawDir::new(fd, &mut self.buffer);
+        self.buffer.reserve_exact(BUFFER);
+        let mut entries = RawDir::new(fd, self.buffer.spare_capacity_mut());
         let mut next_offset = 0;
         loop {
             let needs_call = entries.is_buffer_empty();

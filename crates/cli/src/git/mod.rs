@@ -135,9 +135,10 @@ impl RealGit {
         }
         let program = by_path::canonical(&self.path).ok()?;
         let dir = program.parent()?;
-        let candidates = ["", "../libexec/git-core", "../lib/git-core"].map(|below| dir.join(below));
-        let found = candidates.into_iter().find(|dir| identity(&dir.join("git-submodule")).is_some())?;
-        by_path::canonical(&found).ok()
+        // Without links in the path, the parent is the directory above.
+        let above = dir.parent().unwrap_or(dir);
+        let candidates = [dir.to_owned(), above.join("libexec/git-core"), above.join("lib/git-core")];
+        candidates.into_iter().find(|dir| identity(&dir.join("git-submodule")).is_some())
     }
 
     /// Returns PATH for programs that Git would start: Git's own directory comes first.

@@ -20,7 +20,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         interrupt::Interrupt,
-        text::{os_error, os_str},
+        text::{os_error, os_str, split_once},
     },
 };
 
@@ -156,7 +156,7 @@ impl Invocation {
         args: &mut dyn Iterator<Item = BString>,
         lost: &mut Option<Failure>,
     ) -> Result<(), Failure> {
-        let (name, stuck) = match arg.split_once_str("=") {
+        let (name, stuck) = match split_once(arg, b'=') {
             Some((name, value)) if name.starts_with(b"--") => (name, Some(BString::from(value))),
             _ => (arg.as_bytes(), None),
         };

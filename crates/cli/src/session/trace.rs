@@ -81,8 +81,11 @@ impl<'l> Line<'l> {
 impl Trace {
     /// Starts the trace. Programs that `run` starts from now on are traced as children of this run.
     pub(crate) fn start(run: &mut Invocation, argv: &[OsString], started: Instant) -> Trace {
-        let session = session(&run.env);
         let variables = [("GIT_TRACE2_EVENT", Format::Event), ("GIT_TRACE2_PERF", Format::Perf)];
+        if !run.verbose && !variables.iter().any(|(name, _)| run.env.contains_key(OsStr::new(name))) {
+            return Trace(None);
+        }
+        let session = session(&run.env);
         let targets: Vec<_> = variables
             .into_iter()
             .filter_map(|(name, format)| Some((format, Mutex::new(target(&run.env, name, &session)?))))

@@ -18,6 +18,8 @@ use std::{borrow::Cow, fmt::Display, marker::PhantomData};
 
 use bstr::{BStr, BString, ByteSlice as _};
 
+use crate::split::split_once;
+
 pub use check::{Check, Reader, Values};
 pub use sections::*;
 pub use value::{AutoCrlf, BadValue, BoolOr, Form, LogAll, PathText, SafeCrlf, Value, Words};
@@ -30,7 +32,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
 /// Returns the setting with this name, if its values are checked before a command does anything.
 /// Section and variable are in lower case.
 pub fn checked(name: &BStr) -> Option<(&'static Setting, Check)> {
-    let section = name.split_once_str(".")?.0;
+    let section = split_once(name, b'.')?.0;
     let is_section = |settings: &&&[Setting]| {
         settings.first().is_some_and(|first| {
             first.name.split_once('.').is_some_and(|(own, _)| own.as_bytes().eq_ignore_ascii_case(section))

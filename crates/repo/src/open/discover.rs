@@ -246,7 +246,7 @@ fn has_valid_head(head: &Path) -> bool {
         Ok(_) | Err(_) => return false,
     };
     if let Some(target) = bytes.strip_prefix(b"ref:") {
-        return target.trim_start().starts_with(b"refs/");
+        return target.trim_ascii_start().starts_with(b"refs/");
     }
     let digits = bytes.iter().take_while(|c| c.is_ascii_hexdigit()).count();
     digits >= HashKind::Sha1.hex_len()

@@ -11,6 +11,7 @@ mod trust;
 
 use std::{
     cell::RefCell,
+    io,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
@@ -133,9 +134,18 @@ impl<'a> Finder<'a> {
     }
 }
 
+/// Like [`canonical`]. The kernel names the current directory without links, so one call replaces
+/// one for each component of its path.
+fn canonical_directory(dir: &Path) -> io::Result<PathBuf> {
+    match std::env::current_dir() {
+        Ok(current) if current == dir && dir.is_absolute() => Ok(current),
+        _ => canonical(dir),
+    }
+}
+
 /// Finds the repository and reads its configuration.
 pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
-    let cwd = canonical(&options.cwd).map_err(Attempt::ChangeDirectory.on(&options.cwd))?;
+    let cwd = canonical_directory(&options.cwd).map_err(Attempt::ChangeDirectory.on(&options.cwd))?;
     let finder = Finder::new(options, env, cwd);
     let found = finder.find();
     let warnings = finder.warnings.take();

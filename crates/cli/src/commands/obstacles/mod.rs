@@ -157,7 +157,8 @@ fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
 /// Detects a short object name that may be ambiguous: Git lists the candidates.
 pub(crate) fn ambiguous(repo: &Repository, word: &BStr) -> Option<Reason> {
     let end = word.iter().position(|byte| b"^~:".contains(byte)).unwrap_or(word.len());
-    let end = word[..end].find("@{").filter(|&at| at > 0).unwrap_or(end);
+    let mark = word[..end].windows(2).position(|pair| pair == b"@{");
+    let end = mark.filter(|&at| at > 0).unwrap_or(end);
     let base = word[..end].as_bstr();
     if base.is_empty() || base == "-" || base == "@" || base.starts_with(b"@{") {
         return None;

@@ -145,8 +145,8 @@ impl<'a> Evaluator<'a> {
     }
 
     fn revision(&mut self, spec: &BStr) -> Result<(), Failure> {
-        if let Some((left, right)) = spec.split_once_str("..") {
-            return self.range(left.as_bstr(), right.as_bstr());
+        if let Some(at) = spec.windows(2).position(|pair| pair == b"..") {
+            return self.range(spec[..at].as_bstr(), spec[at + 2..].as_bstr());
         }
         let (name, is_reversed) = match spec.strip_prefix(b"^") {
             Some(name) => (name.as_bstr(), true),

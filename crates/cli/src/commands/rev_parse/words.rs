@@ -3,7 +3,7 @@
 use bstr::{BStr, BString, ByteSlice as _};
 
 use super::paths::{PathFormat, PathQuery};
-use crate::commands::reason::Reason;
+use crate::{commands::reason::Reason, term::text::split_once};
 
 /// The kinds of words to print.
 #[derive(Clone, Copy)]
@@ -86,6 +86,10 @@ fn unserved(option: &BStr) -> Reason {
 /// Returns true for a word with syntax that sapwood does not fully support: index entries, message
 /// searches, dates, and several revisions in one word.
 fn may_warn(word: &BStr) -> bool {
+    // Words without these are the usual ones, and a search for a text costs page faults.
+    if !word.is_empty() && !word.iter().any(|byte| b":@^".contains(byte)) {
+        return false;
+    }
     let has = |part: &str| word.contains_str(part);
     let is_date = word.find("@{").is_some_and(|at| {
         let inner = word[at + 2..].split_str("}").next().unwrap_or_default();
@@ -100,7 +104,7 @@ fn may_warn(word: &BStr) -> bool {
 }
 
 fn option(arg: &BStr) -> Option<Word<'_>> {
-    let (name, value) = match arg.split_once_str("=") {
+    let (name, value) = match split_once(arg, b'=') {
         Some((name, value)) => (name, Some(value.as_bstr())),
         None => (arg.as_bytes(), None),
     };

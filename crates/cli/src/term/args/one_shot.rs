@@ -6,6 +6,8 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 
+use crate::term::text::split_once;
+
 use super::{Event, Opt, Parsed, Stop, Table};
 
 /// The part of Git that reads an option.
@@ -62,7 +64,7 @@ impl<K: Copy> Table<K> {
         let unknown =
             || Stop::Mistake { message: [b"option '", &**arg, UNKNOWN_OR_PART].concat().into(), usage: None };
         if let Some(long) = arg.strip_prefix(b"--") {
-            let name = long.split_once_str("=").map_or(long, |(name, _)| name);
+            let name = split_once(long, b'=').map_or(long, |(name, _)| name);
             let (option, on) = self.whole(name.as_bstr()).ok_or_else(unknown)?;
             events.push(self.event(option, on, long.as_bstr(), queue)?);
             return Ok(());

@@ -2,6 +2,8 @@
 
 use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
 
+use crate::term::text::split_once;
+
 use super::{Event, Grammar, Opt, Parsed, Stop, Table, Takes};
 
 /// One result of [`Walk::next`].
@@ -169,7 +171,7 @@ impl<K: Copy> Table<K> {
     }
 
     fn long<'a>(&self, arg: &BStr, queue: &mut impl Iterator<Item = &'a BString>) -> Result<Event<K>, Stop> {
-        let name = arg.split_once_str("=").map_or(arg, |(name, _)| name.as_bstr());
+        let name = split_once(arg, b'=').map_or(arg, |(name, _)| name.as_bstr());
         let (option, on) = self.find_long(name, arg)?;
         self.event(option, on, arg, queue)
     }
@@ -182,7 +184,7 @@ impl<K: Copy> Table<K> {
         arg: &BStr,
         queue: &mut impl Iterator<Item = &'a BString>,
     ) -> Result<Event<K>, Stop> {
-        let stuck = arg.split_once_str("=").map(|(_, value)| value.as_bstr());
+        let stuck = split_once(arg, b'=').map(|(_, value)| value.as_bstr());
         let spelt = || match option.spec.long() {
             Some(long) if on => format!("option `{long}'"),
             Some(long) => format!("option `no-{}'", long.trim_start_matches("no-")),

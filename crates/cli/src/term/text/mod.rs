@@ -4,7 +4,7 @@ pub(crate) mod bytes;
 pub(crate) mod columns;
 pub(crate) mod sideband;
 
-pub(crate) use format::{quote, quote_into, unquote};
+pub(crate) use format::{quote, quote_into, split::split_once, unquote};
 pub(crate) use sapwood::{color, date, relative};
 pub(crate) use sys::{os_str, reason as os_error};
 

@@ -10,8 +10,12 @@ use crate::database::Fault;
 use crate::database::inflate::check_size;
 use crate::database::loose::{read_prefix, read_whole};
 
-/// The initial buffer size for a loose object, in bytes.
+/// The largest room for a loose object before its size is known, in bytes.
 const LOOSE_ROOM: usize = 64 << 10;
+/// The least room. Room is cleared, and each page of it costs a fault.
+const LEAST_ROOM: usize = 1 << 10;
+/// Few objects are larger than this multiple of their files. Those are inflated twice.
+const USUAL_RATIO: usize = 8;
 
 /// A number of bytes that always includes the header of a loose object.
 const LOOSE_PREFIX: u64 = 4096;
@@ -36,7 +40,8 @@ impl Reader<'_> {
         let pool = &self.objects.pool;
         // The size is known only after inflating. Most objects fit into the buffer.
         self.out.shrink_to(self.retained);
-        let room = self.out.capacity().max(LOOSE_ROOM);
+        let likely = self.file.len().saturating_mul(USUAL_RATIO).clamp(LEAST_ROOM, LOOSE_ROOM);
+        let room = self.out.capacity().max(likely);
         let inflated = self.inflater.at_most(&self.file, self.out.resize(room, pool)?)?;
         let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
         let size = check_size(header.size, self.file.len())?;
