@@ -23,6 +23,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 pub mod container;
+pub mod costs;
 pub mod crash;
 mod data;
 pub mod disk;

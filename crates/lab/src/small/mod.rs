@@ -46,6 +46,11 @@ const TOOLS: [&str; 2] = ["git", "sapwood"];
 const ALL: &str = "all";
 /// The highest accepted ratio to Git's time, over all calls of a caller.
 const TARGET: f64 = 1.0;
+/// The highest accepted ratio of page faults to Git's, over all calls of a caller. The count does
+/// not depend on the load of the machine. A call that is handed over has the faults of both.
+const MOST_FAULTS: f64 = 1.4;
+/// The highest accepted ratio of system calls to Git's.
+const MOST_CALLS: f64 = 1.2;
 
 /// A worktree with the programs that are called in it.
 struct Place {
@@ -83,7 +88,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
 const MINIMUM: usize = 10;
 
 fn is_missed(case: &Case) -> bool {
-    case.at_most.git.zip(case.ratio()).is_some_and(|(most, ratio)| ratio > most)
+    let is_slow = case.at_most.git.zip(case.ratio()).is_some_and(|(most, ratio)| ratio > most);
+    is_slow || case.case == ALL && exceeds_counts(case)
+}
+
+/// Returns true if there are more page faults or system calls than accepted.
+fn exceeds_counts(case: &Case) -> bool {
+    let ratio = |of: fn(&Sample) -> f64| {
+        let [git, ours] = TOOLS.map(|tool| {
+            case.tool(tool).map_or(f64::NAN, |figure| median(figure.samples.iter().map(of).collect()))
+        });
+        ours / git
+    };
+    // Without counts a ratio is no number, and exceeds nothing.
+    ratio(|sample| sample.faults as f64) > MOST_FAULTS
+        || ratio(|sample| sample.calls.map_or(f64::NAN, |calls| calls as f64)) > MOST_CALLS
 }
 
 impl Place {
@@ -225,6 +244,21 @@ mod tests {
         let calls: Vec<&str> = CALLERS.iter().flat_map(|caller| caller.calls).collect();
         let different: std::collections::BTreeSet<&&str> = calls.iter().collect();
         assert_eq!((calls.len(), different.len()), (60, 60));
+    }
+
+    #[test]
+    fn counts_have_a_budget() {
+        let case = |faults: [i64; 2], calls: [i64; 2]| {
+            let mut cases = Vec::new();
+            for (at, tool) in TOOLS.iter().enumerate() {
+                let sample = Sample { faults: faults[at], calls: Some(calls[at]), ..Sample::wall_only(1.0) };
+                Case::add(&mut cases, ["tree", "agent", ALL], Figure::of_samples(tool, &[sample]));
+            }
+            cases.remove(0)
+        };
+        assert!(!is_missed(&case([100, 140], [100, 120])));
+        assert!(is_missed(&case([100, 141], [100, 100])));
+        assert!(is_missed(&case([100, 100], [100, 121])));
     }
 
     #[test]

@@ -12,7 +12,7 @@ const LONGER: &[(&str, usize)] = &[
     ("docs/design/index.md", 240),
     ("docs/design/objects.md", 170),
     ("docs/design/packs.md", 160),
-    ("docs/design/shim.md", 280),
+    ("docs/design/shim.md", 250),
     ("docs/design/status.md", 190),
     ("docs/design/weather.md", 260),
     ("docs/design/worktree.md", 160),

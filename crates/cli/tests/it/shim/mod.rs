@@ -17,6 +17,7 @@ mod decide;
 mod doctor;
 mod handover;
 mod install;
+mod start;
 
 /// A directory with `bin/git`, the shim, and `run`, which calls the shim as a shell would with
 /// `bin` first on PATH.
