@@ -242,9 +242,9 @@ pub fn command_lines_up_from(pid: u32) -> Vec<Vec<Vec<u8>>> {
     lines
 }
 
-/// Returns a path by which the program of the nearest ancestor of this process can be started, if its
-/// file name is `wanted`. Ancestors above the first one of another user are not examined: this user
-/// does not run that one's programs.
+/// Returns a path by which the program of the nearest ancestor of this process whose file name is
+/// `wanted` can be started. Ancestors above the first one of another user are not examined: this
+/// user does not run that one's programs.
 pub fn program_above(wanted: impl Fn(&OsStr) -> bool) -> Option<PathBuf> {
     let user = geteuid().as_raw();
     let mut pid = std::os::unix::process::parent_id();

@@ -338,6 +338,12 @@ fn converts_line_ends_with_gits_warnings() {
             for path in ["lf.txt", "crlf.txt", "mixed.txt", "x.bin", "y.auto", "plain", "plain-lf"] {
                 oracle.same_as(&format!("{name}={value}, safe {safe}"), &["add", "-v", path]);
             }
+            // Files that are as new as the index are read again, and the second may end in between.
+            oracle.both(|repo| {
+                let old = "touch -d 2001-01-01 .gitattributes *";
+                let touched = repo.command("sh".as_ref()).args(["-c", old]).status().expect("a shell");
+                assert!(touched.success());
+            });
             oracle.same(&["add", "."]);
             oracle.same(&["add", "--renormalize", "-v", "."]);
         }

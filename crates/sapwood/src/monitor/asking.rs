@@ -71,6 +71,7 @@ fn version_in(text: &[u8]) -> Option<Version> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod tests {
     use super::*;
 

@@ -11,15 +11,16 @@ use crate::SAPWOOD;
 /// Short commands, and the highest accepted ratio of page faults to Git's.
 ///
 /// A test program is not optimised as a whole: its code lies in more pages than the release
-/// program's, and each of them costs a fault. The limits are at most a tenth above ratios that were
-/// measured: a cleared buffer of 64 KiB, a thread, or a table that is built at the start costs more.
+/// program's, each of them costs a fault, and each change moves them. So the limits are a fifth
+/// above ratios that were measured. A buffer of 256 KiB that is cleared, or a program whose
+/// addresses are relocated, costs more. `lab small` has a narrower limit, for the release program.
 const SHORT: &[(&[&str], f64)] = &[
-    (&["status"], 1.7),
-    (&["rev-parse", "HEAD"], 1.35),
-    (&["config", "core.bare"], 1.4),
-    (&["diff-files"], 1.48),
-    (&["count-objects"], 1.5),
-    (&["show-ref"], 1.4),
+    (&["status"], 2.25),
+    (&["rev-parse", "HEAD"], 1.7),
+    (&["config", "core.bare"], 1.7),
+    (&["diff-files"], 2.1),
+    (&["count-objects"], 2.0),
+    (&["show-ref"], 1.75),
 ];
 
 /// A test program also loads the mathematical library, because some test servers need it.
