@@ -1,6 +1,6 @@
 //! HTTP/1.1 for all of sapwood: Git's transport and the remotes of bases.
 //!
-//! Order: [`Address`] parses a URL, [`Proxies`] chooses a proxy for it, [`connect`] makes a
+//! Order: [`Address`] parses a URL, [`Proxies`] chooses a proxy for it, [`connect()`] makes a
 //! connection, a [`Conversation`] sends requests on it and reads the responses. [`Client`] keeps
 //! connections between requests, and follows redirects.
 //!

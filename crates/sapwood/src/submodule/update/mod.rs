@@ -22,8 +22,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The steps are functions for a caller that runs them as processes: [`select`], [`prepare`] and
-//! [`finish`] around a clone, and [`one`] over a [`Source`].
+//! The steps are functions for a caller that runs them as processes: [`select()`], [`prepare`] and
+//! [`finish`] around a clone, and [`one()`] over a [`Source`].
 
 mod alternates;
 mod one;
