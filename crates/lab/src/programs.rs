@@ -76,6 +76,18 @@ impl Programs {
     }
 }
 
+/// Returns the path of a program. A name is searched for in PATH, so that a call with another PATH
+/// starts the same program.
+pub(crate) fn located(program: &Path) -> Result<PathBuf, Error> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = if program.components().count() == 1 {
+        std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| path.is_file())
+    } else {
+        fs::canonicalize(program).ok()
+    };
+    found.ok_or_else(|| Error::Setup(format!("there is no program '{}'", program.display())))
+}
+
 /// Returns the answer to `--version`.
 pub(crate) fn said_version(program: &Path) -> Result<String, Error> {
     let text = must(program, &["--version"], Path::new("/"))?;

@@ -18,7 +18,7 @@ use crate::{
     Error, budget, corpus,
     measure::{self, Invocation, must},
     options::Options,
-    programs::{Pair, Programs},
+    programs::{self, Pair, Programs},
     record::{AtMost, Case, Figure, Kind, Machine, Sample, Tree},
     results::median,
     status::counts,
@@ -64,6 +64,7 @@ struct Place {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let Programs { sapwood, versions, .. } = args.programs.find()?;
+    let git = programs::located(&args.programs.git)?;
     let scratch = args.options.scratch(None)?.join("small");
     let _ = fs::remove_dir_all(&scratch);
     let scratch = corpus::absolute(&scratch)?;
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         let source = origin.packed()?;
         facts.push(Tree::of(&origin.name(), &source, "HEAD")?);
         let dir = scratch.join(format!("at-{files}"));
-        let place = Place::make(&args.programs.git, &sapwood, &source, &corpus::absolute(&dir)?)?;
+        let place = Place::make(&git, &sapwood, &source, &corpus::absolute(&dir)?)?;
         place.all(args, &origin.name(), &mut cases)?;
     }
     let _ = fs::remove_dir_all(&scratch);
@@ -106,7 +107,8 @@ fn exceeds_counts(case: &Case) -> bool {
 }
 
 impl Place {
-    /// Clones the repository, and changes one file, stages another and adds a third one.
+    /// Clones the repository, and changes one file, stages another and adds a third one. `git` is a
+    /// path: its name alone would be the shim's in the PATH of the calls.
     fn make(git: &Path, sapwood: &Path, source: &Path, dir: &Path) -> Result<Place, Error> {
         let bin = corpus::absolute(&dir.join("bin"))?;
         let shim = bin.join("git");
@@ -244,6 +246,14 @@ mod tests {
         let calls: Vec<&str> = CALLERS.iter().flat_map(|caller| caller.calls).collect();
         let different: std::collections::BTreeSet<&&str> = calls.iter().collect();
         assert_eq!((calls.len(), different.len()), (60, 60));
+    }
+
+    #[test]
+    fn a_program_keeps_its_path() {
+        let shell = programs::located("sh".as_ref()).expect("a shell");
+        assert!(shell.is_absolute() && shell.ends_with("sh"), "{shell:?}");
+        assert!(programs::located("no-such-program".as_ref()).is_err());
+        assert!(programs::located("/no/such/program".as_ref()).is_err());
     }
 
     #[test]
