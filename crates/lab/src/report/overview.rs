@@ -19,7 +19,7 @@ use crate::{
 /// One half of the chart.
 struct Panel {
     title: &'static str,
-    /// The preferred tree. Another one takes its place if only that has all groups.
+    /// The preferred tree. Another one takes its place if that has more groups.
     tree: &'static str,
     groups: [Group; 3],
 }
@@ -69,7 +69,8 @@ const GROUP: f64 = 3.5;
 /// The smallest and the largest value on the axis, in seconds.
 const AXIS: (f64, f64) = (0.05, 200.0);
 
-/// Draws the chart. A missing figure is an error, because the README refers to all of them.
+/// Draws the chart. A group without a record is left out: a short measurement does not have all. A
+/// panel without any is an error, because the README shows it.
 pub(super) fn chart(records: &Records) -> Result<String, Error> {
     chart::draw(SIZE, |area| {
         let title = chart::style(16, HPos::Left, VPos::Center);
@@ -96,8 +97,11 @@ pub(super) fn chart(records: &Records) -> Result<String, Error> {
 
 fn draw(area: &chart::Area<'_>, panel: &Panel, records: &Records) -> Result<(), Error> {
     let tree = tree(records, panel);
-    let cases: Vec<&Case> =
-        panel.groups.iter().map(|group| find(records, tree, group)).collect::<Result<_, _>>()?;
+    let found = panel.groups.iter().filter_map(|group| Some((group, find(records, tree, group)?)));
+    let groups: Vec<(&Group, &Case)> = found.collect();
+    if groups.is_empty() {
+        return Err(Error::Setup(format!("no record has a case of the panel '{}'", panel.title)));
+    }
     let title = format!("{} ({tree}, {} files)", panel.title, files(records, tree));
     let mut chart = ChartBuilder::on(area)
         .margin(12)
@@ -119,7 +123,7 @@ fn draw(area: &chart::Area<'_>, panel: &Panel, records: &Records) -> Result<(), 
         .map_err(chart::failed)?;
     let (bar, caption) =
         (chart::style(11, HPos::Center, VPos::Bottom), chart::style(14, HPos::Center, VPos::Top));
-    for (group, (of, case)) in panel.groups.iter().zip(cases).enumerate() {
+    for (group, (of, case)) in groups.into_iter().enumerate() {
         let left = GROUP * group as f64;
         let peers = [(case.best_of_git(), GIT), (case.tool("gix"), GIX), (case.tool("sapwood"), SAPWOOD)];
         for (at, (figure, color)) in peers.into_iter().enumerate() {
@@ -142,13 +146,14 @@ fn draw(area: &chart::Area<'_>, panel: &Panel, records: &Records) -> Result<(), 
 
 /// Returns the tree of a panel.
 fn tree<'a>(records: &'a Records, panel: &Panel) -> &'a str {
-    let has_all = |tree: &str| panel.groups.iter().all(|group| find(records, tree, group).is_ok());
-    let mut all = records.values().flat_map(|record| &record.trees).map(|tree| tree.name.as_str());
-    all.find(|tree| !has_all(panel.tree) && has_all(tree)).unwrap_or(panel.tree)
+    let count = |tree: &str| panel.groups.iter().filter(|group| find(records, tree, group).is_some()).count();
+    let all = records.values().flat_map(|record| &record.trees).map(|tree| tree.name.as_str());
+    // The last of several that have as many groups.
+    all.chain([panel.tree]).max_by_key(|tree| count(tree)).unwrap_or(panel.tree)
 }
 
 /// Finds the case of a group in the newest record that contains it.
-fn find<'a>(records: &'a Records, tree: &str, group: &Group) -> Result<&'a Case, Error> {
+fn find<'a>(records: &'a Records, tree: &str, group: &Group) -> Option<&'a Case> {
     let key = (tree, group.disk, group.case);
     let of_kind = records.values().filter(|record| record.kind == group.kind);
     let found = of_kind.flat_map(|record| record.cases.iter().map(move |case| (&record.date, case)));
@@ -157,7 +162,6 @@ fn find<'a>(records: &'a Records, tree: &str, group: &Group) -> Result<&'a Case,
         .filter(|(_, case)| case.ratio().is_some())
         .max_by_key(|(date, _)| *date)
         .map(|(_, case)| case)
-        .ok_or_else(|| Error::Setup(format!("no record has {} of {tree} on {}", group.case, group.disk)))
 }
 
 fn files(records: &Records, tree: &str) -> String {

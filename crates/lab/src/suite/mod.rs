@@ -311,7 +311,7 @@ mod tests {
         assert!(!is_there("measurements/old.json") && !is_there("measurements/old.svg"));
         assert!(is_there("measurements/README.md"), "only records and charts go");
         assert!(is_there("measurements.md") && is_there("measurements.svg"));
-        assert!(is_there("measurements/status-linux.json") && is_there("measurements/status-linux.svg"));
+        assert!(is_there("measurements/status.json") && is_there("measurements/status.svg"));
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(super) static TABLES: [Table; 14] = [
         tree: Tree::Repo,
         peers: Peers::Gix,
         full: share(11, "checkout --fs ext4 --fs tmpfs --runs 3"),
-        quick: quick(140, "checkout --fs ext4 --case clone --case full --case small --runs 1"),
+        quick: quick(180, "checkout --fs ext4 --case clone --case full --case small --runs 1"),
     },
     Table {
         name: "weather",
@@ -111,7 +111,7 @@ pub(super) static TABLES: [Table; 14] = [
         tree: Tree::Named,
         peers: Peers::Git,
         full: share(4, "ci --over https --case new --case next --runs 2"),
-        quick: quick(40, "ci --over https --case next --runs 1"),
+        quick: None,
     },
     Table {
         name: "workspace",
