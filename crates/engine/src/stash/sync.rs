@@ -36,7 +36,7 @@ pub fn sync(root: &Dir, paths: &[BString]) -> Result<(), (BString, io::Error)> {
     // A missing path has no device, but its directory has.
     let is_here = |directory: &&BStr| matches!(root.stat(directory), Ok(Some(stat)) if stat.dev == device);
     if is_one_place && directories.iter().all(is_here) && set.sync(&root.path()) {
-        return Ok(());
+        return check_files(root, &files);
     }
     sync_files(root, &files)?;
     let directories: Vec<&BStr> = directories.into_iter().collect();
@@ -45,6 +45,17 @@ pub fn sync(root: &Dir, paths: &[BString]) -> Result<(), (BString, io::Error)> {
         opened.map_err(|error| ((*directory).to_owned(), error))
     })?;
     root.sync().map_err(whole)
+}
+
+/// Returns the first error of writing after all files were synced together.
+fn check_files(root: &Dir, paths: &[(&BString, u64)]) -> Result<(), (BString, io::Error)> {
+    side_by_side::for_each(paths, |&(path, _)| {
+        let checked = match root.open_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            opened => opened.and_then(|file| together::check(&file)),
+        };
+        checked.map_err(|error| (path.clone(), error))
+    })
 }
 
 /// Syncs files with these sizes.

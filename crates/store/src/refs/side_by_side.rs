@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sys::by_path;
+use sys::{File, by_path};
 
 use super::Error;
 use crate::{Components, Fsync, Method, side_by_side, together};
@@ -18,7 +18,9 @@ pub fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result<(), Er
         return Ok(());
     }
     if fsync.method != Method::WriteoutOnly && are_synced_together(files, dirs) {
-        return Ok(());
+        return side_by_side::for_each(files, |file| {
+            failing(file, open(file).and_then(|opened| together::check(&opened)))
+        });
     }
     let one = |at: usize| match files.get(at) {
         Some(file) => failing(file, sync_file(fsync, file)),
@@ -53,12 +55,15 @@ fn are_synced_together(files: &[PathBuf], dirs: &[PathBuf]) -> bool {
 }
 
 fn sync_file(fsync: &Fsync, path: &Path) -> io::Result<()> {
-    let file = match by_path::open(path) {
+    fsync.file(Components::REFERENCE, &open(path)?)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    match by_path::open(path) {
         // The file has only write permission.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => by_path::append(path, false, 0),
         opened => opened,
-    };
-    fsync.file(Components::REFERENCE, &file?)
+    }
 }
 
 fn sync_dir(fsync: &Fsync, path: &Path) -> io::Result<()> {

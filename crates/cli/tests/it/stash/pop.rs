@@ -146,3 +146,31 @@ fn many_files_need_few_flushes() {
     assert!(none == 0 && each >= 20, "{counts:?}");
     assert!(one == 1 && few < 20, "{counts:?}");
 }
+
+/// After one flush for all files, an error of writing that the kernel remembers for a file ends the
+/// command, and the stash stays.
+#[test]
+fn a_lost_page_is_an_error_after_one_flush_for_all() {
+    testkit::need_program("strace");
+    let sandbox = Sandbox::new();
+    let at = sandbox.path().join("disk");
+    fs::create_dir(&at).expect("made");
+    let Some(_disk) = Disk::on_file(Format::Ext4, 64, &sandbox.path().join("image"), &at) else { return };
+    let repo = sandbox.init("disk/repo");
+    repo.write("a", "1\n");
+    repo.commit("one");
+    (0..100).for_each(|number| repo.write(format!("f{number}"), "x\n"));
+    repo.git(&["stash", "push", "-q", "-u"]);
+    assert!(Command::new("sync").status().is_ok_and(|status| status.success()));
+    let log = sandbox.path().join("strace");
+    let mut command = repo.command("strace".as_ref());
+    command.args(["-f", "-o"]).arg(&log).args(["-e", "trace=syncfs,sync_file_range"]);
+    command.args(["-e", "inject=sync_file_range:error=EIO", SAPWOOD, "stash", "pop"]);
+    let output = command.output().expect("strace can be run");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("cannot sync 'f"), "{said}");
+    assert!(said.contains("Input/output error"), "{said}");
+    let log = fs::read_to_string(log).expect("written by strace");
+    assert_eq!(log.matches(" syncfs(").count(), 1, "{log}");
+    assert_eq!(repo.git(&["stash", "list"]).stdout.to_string().lines().count(), 1);
+}
