@@ -126,6 +126,22 @@ impl Oracle {
         }
     }
 
+    /// Waits until a new file is later than all files of the copies. An index that is written in
+    /// the same clock tick as a file cannot prove the file unchanged. A fixed time to sleep is not
+    /// enough on a virtual machine whose clock tick is late.
+    pub fn outlast_files(&self) {
+        let path = self.sandbox.path().join("time");
+        let written = || {
+            fs::write(&path, "").expect("a file");
+            path.metadata().and_then(|found| found.modified()).expect("a time")
+        };
+        let first = written();
+        while written() <= first {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        fs::remove_file(&path).expect("the file");
+    }
+
     /// Runs `args` in both copies; panics unless output, exit code and effects are equal. Returns
     /// the result of the program under test.
     #[track_caller]
