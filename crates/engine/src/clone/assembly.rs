@@ -117,9 +117,10 @@ impl Prepared {
             shared,
         };
         let assembly = wanted.assembly();
+        let placed = |error: skeleton::Error| error.placed(&assembly, &destination.git_dir);
+        skeleton::begin(&assembly).map_err(placed)?;
         junk.add(&assembly, Existed::No);
-        let made = skeleton::create(&wanted, &assembly)
-            .map_err(|error| error.placed(&assembly, &destination.git_dir))?;
+        let made = skeleton::create(&wanted, &assembly).map_err(placed)?;
         for notice in &made.notices {
             events(match notice {
                 Notice::Warning(text) => Event::Warning(text),

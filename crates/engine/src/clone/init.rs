@@ -53,8 +53,10 @@ pub fn create(options: &Options<'_>) -> Result<PathBuf, skeleton::Error> {
     };
     let assembly = wanted.assembly();
     let mut junk = Junk::default();
+    let placed = |error: skeleton::Error| error.placed(&assembly, &git_dir);
+    skeleton::begin(&assembly).map_err(placed)?;
     junk.add(&assembly, Existed::No);
-    skeleton::create(&wanted, &assembly).map_err(|error| error.placed(&assembly, &git_dir))?;
+    skeleton::create(&wanted, &assembly).map_err(placed)?;
     junk.keep();
     Ok(git_dir)
 }

@@ -17,6 +17,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use bstr::BStr;
@@ -35,9 +36,11 @@ const ASSEMBLY_PREFIX: &[u8] = b".clone-";
 /// Git's own placeholder, `refs/heads/.invalid`, as an error.
 pub(super) const UNFINISHED: &str = "refs/heads/unfinished-clone";
 
-/// Returns the name of the directory in which this process assembles a skeleton.
+/// Returns the name of a directory in which this process assembles a skeleton. Threads of a process
+/// clone at the same time, so each call returns another name.
 pub(super) fn assembly_name() -> String {
-    format!(".clone-{}", std::process::id())
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!(".clone-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The ref that a clone writes last.
@@ -179,8 +182,8 @@ fn is_empty(path: &Path) -> Result<bool, Error> {
 /// Returns true if a directory is an abandoned assembly of a clone of `url`: it has such a name,
 /// and its marker names `url` or is not written yet.
 fn is_abandoned_assembly(path: &Path, name: &[u8], url: &BStr) -> Result<bool, Error> {
-    let digits = name.strip_prefix(ASSEMBLY_PREFIX).unwrap_or_default();
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+    let numbers = name.strip_prefix(ASSEMBLY_PREFIX).unwrap_or_default();
+    if numbers.is_empty() || !numbers.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-') {
         return Ok(false);
     }
     let entries = by_path::list(path).map_err(io_error("opendir", path))?;

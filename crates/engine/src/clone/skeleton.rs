@@ -145,9 +145,14 @@ impl Wanted<'_> {
     }
 }
 
-/// Assembles the skeleton at `assembly`, then moves it to its path.
+/// Creates the directory of [`Wanted::assembly`]. It fails if the directory exists, which is then
+/// another clone's.
+pub(super) fn begin(assembly: &Path) -> Result<(), Error> {
+    by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))
+}
+
+/// Assembles the skeleton in `assembly`, then moves it to its path.
 pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error> {
-    by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
     let (claim, head, dirs): (_, _, &[&str]) = match wanted.purpose {
         Purpose::Clone { url, extent } => {
             let claim = marker::mark(assembly, url, extent).map_err(io_error("mark", assembly))?;
