@@ -31,7 +31,7 @@ pub(super) fn count(counts: &mut Report, repo: &Repository, shown: &Path, events
             |suffix: &str| group.iter().any(|name| name.as_encoded_bytes().ends_with(suffix.as_bytes()));
         let reason = match (has(".pack"), has(".idx")) {
             (true, true) => {
-                add_pack(counts, repo, &dir.join(&group[0]), &shown.join(&group[0]), events);
+                add_pack(counts, repo, [dir, shown], stem(&group[0]), events);
                 continue;
             }
             (true, false) => "no corresponding .idx",
@@ -54,11 +54,14 @@ fn stem(name: &OsString) -> &[u8] {
     &name[..name.rfind_byte(b'.').unwrap_or(name.len())]
 }
 
-/// Adds a pack. Reports an index that cannot be read, and does not count its pack.
-fn add_pack(counts: &mut Report, repo: &Repository, path: &Path, shown: &Path, events: &dyn Events) {
-    let (pack, index) = (path.with_extension("pack"), path.with_extension("idx"));
+/// Adds the pack `stem` of the pack directory, whose second path is for messages. Reports an index
+/// that cannot be read, and does not count its pack.
+fn add_pack(counts: &mut Report, repo: &Repository, dirs: [&Path; 2], stem: &[u8], events: &dyn Events) {
+    let file = |dir: &Path, suffix: &[u8]| dir.join(sys::os_str(&[stem, suffix].concat()));
+    let [dir, shown] = dirs;
+    let (pack, index) = (file(dir, b".pack"), file(dir, b".idx"));
     let map = by_path::open(&index).and_then(|file| sys::Map::of(&file));
-    let shown = shown.with_extension("idx");
+    let shown = file(shown, b".idx");
     let parsed = map
         .map_err(|error| format!("cannot read '{}': {}", shown.display(), sys::reason(&error)))
         .and_then(|map| Idx::parse(map, repo.hash()).map_err(|error| error.about(shown.display())));

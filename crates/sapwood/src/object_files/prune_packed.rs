@@ -124,8 +124,9 @@ pub fn prune(
         let Some(files) = super::loose(repo, &shown, number, events) else { break };
         for file in files {
             if file.object.is_some_and(|object| objects.locate_packed(&object).is_some()) {
-                heard(Step::File(&file.shown));
-                pruning.remove(&file.path, &file.shown)?;
+                if pruning.remove(&file.path, &file.shown)? {
+                    heard(Step::File(&file.shown));
+                }
             }
         }
         if !options.dry_run {
@@ -145,19 +146,20 @@ struct Pruning<'a> {
 }
 
 impl Pruning<'_> {
-    fn remove(&mut self, path: &Path, shown: &Path) -> Result<(), Error> {
+    /// Returns true if the file is gone, or would be.
+    fn remove(&mut self, path: &Path, shown: &Path) -> Result<bool, Error> {
         if self.options.dry_run {
-            return Ok(());
+            return Ok(true);
         }
         self.sync_packs()?;
         match by_path::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let failed = format!("unable to unlink '{}': {}", shown.display(), sys::reason(&error));
                 self.events.notice(Notice::Undeleted(failed));
+                Ok(false)
             }
-            _ => {}
+            _ => Ok(true),
         }
-        Ok(())
     }
 
     /// Makes the directory entries of the packs durable, once.
