@@ -51,11 +51,11 @@ pub fn post_checkout_of_new(context: Context<'_>, top: &Path, new: ObjectId) -> 
     Hooks { dir: top, ..Hooks::new(context) }.run("post-checkout", &args)
 }
 
-/// Runs a line for the shell in another worktree, at `top`. Returns its exit code.
-pub fn in_shell_at(context: Context<'_>, top: &Path, line: &BStr) -> u8 {
+/// Runs a line for the shell in another worktree, at `top`, with arguments. Returns its exit code.
+pub fn in_shell_at(context: Context<'_>, top: &Path, line: &BStr, args: &[String]) -> u8 {
     context.events.before_program();
     let hooks = Hooks { dir: top, ..Hooks::new(context) };
-    match started(in_a_shell(line, &[]), |command| hooks.variant(command).status()) {
+    match started(in_a_shell(line, args), |command| hooks.variant(command).args(args).status()) {
         Ok(status) => exit_code(status, line, context.events),
         Err(error) => {
             not_started(line, &error, context.events);

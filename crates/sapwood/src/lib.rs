@@ -1,11 +1,11 @@
 //! Git working-tree operations, each as two calls: [`status`], [`switch`], [`restore`], [`reset`],
 //! [`clean`], [`add`], [`rm`], [`mv`], [`commit`], [`stash`], [`fetch`],
 //! [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`submodule`], [`checkpoint`], [`ci`],
-//! [`compare`], [`for_each_ref`].
+//! [`compare`], [`for_each_ref`], [`object_files`].
 //!
-//! `plan(&repository, request)` examines everything, may refuse, and changes nothing.
-//! [`PlanError::Unsupported`] exists only there. `Plan::run(&events)` does the work; its
-//! [`RunError`] has no such variant.
+//! `plan(&repository, request)` examines everything, may refuse, and changes nothing. In a partial
+//! clone it fetches objects that it must read. [`PlanError::Unsupported`] exists only there.
+//! `Plan::run(&events)` does the work; its [`RunError`] has no such variant.
 //!
 //! An operation that failed while it ran cannot turn out to be unsupported:
 //!

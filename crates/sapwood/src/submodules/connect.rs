@@ -28,26 +28,52 @@ const SCRAP: &str = "sapwood-gitfile";
 /// Returns the directory for the repository of the submodule `name`. Refuses a directory within
 /// another repository, such as `a/b` within `a`.
 pub fn place(repo: &Repository, events: &dyn Events, name: &BStr) -> Result<PathBuf, Error> {
-    // A name is always relative, even if it begins with a slash.
-    let below = |name: &[u8]| {
-        let mut path = repo.git_dir().join("modules/").into_os_string();
-        path.push(sys::os_str(name));
-        PathBuf::from(path)
-    };
-    let place = below(name);
     for slash in name.find_iter("/").filter(|&slash| slash > 0) {
-        let outer = below(&name[..slash]);
-        if repo.is_git_directory(&outer) {
-            let (place, outer) = (place.display(), outer.display());
-            let inner = format!("submodule git dir '{place}' is inside git dir '{outer}'");
-            events.notice(Notice::SubmoduleError(inner.into()));
-            events.notice(Notice::SubmodulePathConfig);
-            return Err(Error::Failed(
-                format!("refusing to create/use '{place}' in another submodule's  git dir.").into(),
-            ));
+        let outer = &name[..slash];
+        if repo.is_git_directory(&below(repo, outer)) {
+            return Err(refused(repo, events, name, outer));
         }
     }
-    Ok(place)
+    Ok(below(repo, name))
+}
+
+/// Refuses the submodule `name` if its repository is within that of another one of `names`, or
+/// around it. Their repositories may not exist yet, so [`place`] does not find them.
+pub fn refuse_nested(
+    repo: &Repository,
+    events: &dyn Events,
+    name: &BStr,
+    names: &[BString],
+) -> Result<(), Error> {
+    let is_within =
+        |inner: &[u8], outer: &[u8]| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with(b"/"));
+    for other in names {
+        if is_within(name, other) {
+            return Err(refused(repo, events, name, other));
+        }
+        if is_within(other, name) {
+            return Err(refused(repo, events, other, name));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the directory for the repository of the submodule `name`. A name is always relative,
+/// even if it begins with a slash.
+fn below(repo: &Repository, name: &[u8]) -> PathBuf {
+    let mut path = repo.git_dir().join("modules/").into_os_string();
+    path.push(sys::os_str(name));
+    PathBuf::from(path)
+}
+
+/// Reports that the submodule `name` is within the submodule `outer`, and returns the error.
+fn refused(repo: &Repository, events: &dyn Events, name: &[u8], outer: &[u8]) -> Error {
+    let (place, outer) = (below(repo, name), below(repo, outer));
+    let (place, outer) = (place.display(), outer.display());
+    let inner = format!("submodule git dir '{place}' is inside git dir '{outer}'");
+    events.notice(Notice::SubmoduleError(inner.into()));
+    events.notice(Notice::SubmodulePathConfig);
+    Error::Failed(format!("refusing to create/use '{place}' in another submodule's  git dir.").into())
 }
 
 /// Makes `work_tree`, which exists, and `git_dir` refer to each other.

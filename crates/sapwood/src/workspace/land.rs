@@ -435,7 +435,7 @@ fn check(
     };
     let add = Add::new(worktrees, settings, &request, &at, Some(&maker))?;
     add.run(&add.plan()?)?;
-    let code = hooks::in_shell_at(worktrees.context(worktrees.repo, settings), &at.path, command);
+    let code = hooks::in_shell_at(worktrees.context(worktrees.repo, settings), &at.path, command, &[]);
     let made = record::find(&worktrees.common, sys::os_str(&name))?;
     // A signal to the whole group of processes ends the command. The workspace goes first.
     let never = AtomicBool::new(false);

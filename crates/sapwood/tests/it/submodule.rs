@@ -173,6 +173,8 @@ fn updates_as_git_does() {
             &["--require-init", "--recursive", "-j", "3"],
             Request { require_init: true, recursive: true, jobs: Some(3), ..Request::default() },
         ),
+        // Each clone has its own directory for the new repository.
+        (&["--init", "-j", "2"], Request { jobs: Some(2), ..all.clone() }),
         (&["--init", "--remote"], Request { remote: true, ..all.clone() }),
         (&["--init", "--force", "--recursive"], Request { force: true, recursive: true, ..all.clone() }),
         (&["--init", "--", "dir"], paths(&["dir"])),
@@ -285,11 +287,107 @@ fn modes_and_reasons() {
         let repository = open(&ours);
         update::plan(&repository, request).map(drop)
     };
-    assert!(matches!(planned(sub()), Err(PlanError::Unsupported(_))));
+    let forced = || Request { force: true, ..sub() };
+    assert!(matches!(planned(forced()), Err(PlanError::Unsupported(_))));
     ours.git(&["config", "submodule.sub.update", "!touch ../ran; git checkout -q"]);
-    let forced = Request { force: true, ..sub() };
-    assert_eq!(updated(&ours, forced).updated.len(), 1);
+    assert_eq!(updated(&ours, forced()).updated.len(), 1);
     assert!(ours.exists("ran"));
+}
+
+/// The repository of one submodule would be within that of another, which is cloned at the same
+/// time.
+#[test]
+fn nested_names_are_refused() {
+    for names in [["a", "a/b"], ["a/b", "a"]] {
+        let sandbox = Sandbox::new();
+        let [_, ours] = clones(&sandbox);
+        let section =
+            |path: &str, name: &str| format!("[submodule \"{name}\"]\n\tpath = {path}\n\turl = ../inner\n");
+        ours.write(".gitmodules", section("dir/two", names[0]) + &section("sub", names[1]));
+        let repository = open(&ours);
+        let request = Request { init: true, jobs: Some(2), ..Request::default() };
+        let plan = update::plan(&repository, request).expect("a plan");
+        let error = plan.run(&Silent).expect_err("nested names").to_string();
+        assert!(error.contains("in another submodule's"), "{error}");
+        assert!(!ours.exists(".git/modules/a/b/HEAD") || !ours.exists(".git/modules/a/HEAD"));
+    }
+}
+
+/// The commits that count are those of the index when the plan runs.
+#[test]
+fn a_run_takes_the_commits_of_now() {
+    let sandbox = Sandbox::new();
+    let repos = clones(&sandbox);
+    let ours = &repos[1];
+    updated(ours, Request { init: true, ..Request::default() });
+    let repository = open(ours);
+    let plan = update::plan(&repository, Request::default()).expect("a plan");
+    move_on(&sandbox, &repos);
+    plan.run(&Silent).expect("an update");
+    assert_eq!(ours.read("sub/a"), "2\n");
+}
+
+/// An update was killed after it had connected a repository with its worktree.
+#[test]
+fn a_worktree_that_was_never_filled_is_filled() {
+    let sandbox = Sandbox::new();
+    let [_, ours] = clones(&sandbox);
+    updated(&ours, Request { init: true, ..Request::default() });
+    for file in ["sub/a", "sub/b", "sub/.gitmodules", ".git/modules/sub/index"] {
+        std::fs::remove_file(ours.join(file)).expect("it is there");
+    }
+    std::fs::remove_dir(ours.join("sub/in")).expect("an empty directory");
+    ours.git(&["config", "submodule.sub.update", "rebase"]);
+    updated(&ours, Request::default());
+    assert_eq!(ours.read("sub/a"), "1\n");
+    assert_eq!(ours.git(&["status", "--porcelain"]).stdout, "");
+}
+
+/// A hook that fails in one submodule stops no other, as in Git.
+#[test]
+fn a_failing_hook_stops_no_other() {
+    let sandbox = Sandbox::new();
+    let repos = clones(&sandbox);
+    let ours = &repos[1];
+    updated(ours, Request { init: true, ..Request::default() });
+    move_on(&sandbox, &repos);
+    ours.write_executable(".git/modules/sub/hooks/post-checkout", "#!/bin/sh\nexit 1\n");
+    ours.git(&["-C", "dir/two", "commit", "-q", "--allow-empty", "-m", "mine"]);
+    let report = updated(ours, Request::default());
+    let paths: Vec<String> = report.updated.iter().map(|one| one.path.to_string()).collect();
+    assert_eq!(paths, ["dir/two"]);
+    assert_eq!(report.refused.len(), 1);
+    assert!(matches!(&report.refused[0].1, Error::NotCheckedOut), "{:?}", report.refused);
+}
+
+/// A submodule that has its commit needs no merge, so its update mode does not matter.
+#[test]
+fn nothing_is_merged_into_the_recorded_commit() {
+    let sandbox = Sandbox::new();
+    let repos = clones(&sandbox);
+    let ours = &repos[1];
+    updated(ours, Request { init: true, ..Request::default() });
+    ours.git(&["config", "submodule.sub.update", "merge"]);
+    assert!(updated(ours, Request::default()).updated.is_empty());
+    move_on(&sandbox, &repos);
+    let repository = open(ours);
+    assert!(matches!(
+        update::plan(&repository, Request::default()).map(drop),
+        Err(PlanError::Unsupported(_))
+    ));
+}
+
+#[test]
+fn an_update_command_gets_the_commit() {
+    let sandbox = Sandbox::new();
+    let repos = clones(&sandbox);
+    let ours = &repos[1];
+    updated(ours, Request { init: true, ..Request::default() });
+    move_on(&sandbox, &repos);
+    let commit = ours.git(&["rev-parse", ":sub"]).stdout.to_string();
+    ours.git(&["config", "submodule.sub.update", "!f() { echo \"$# $1\" >../said; }; f"]);
+    updated(ours, Request::default());
+    assert_eq!(ours.read("said"), format!("1 {commit}"));
 }
 
 /// The address of a submodule is not the user's choice, and neither is its update command.

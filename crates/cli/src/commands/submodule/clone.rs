@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, process::Command};
 
-use bstr::BStr;
+use bstr::{BStr, BString};
 use engine::clone::Filter;
 use sapwood::submodule::{
     Link, init,
@@ -25,6 +25,8 @@ pub(super) struct Clones<'a> {
     pub(super) request: &'a Request,
     /// The submodules that were not examined yet.
     pub(super) links: std::vec::IntoIter<Link>,
+    /// The names of the submodules that were cloned or found.
+    pub(super) names: Vec<BString>,
     /// The submodules to clone a second time.
     pub(super) retries: VecDeque<Wanted>,
     /// The submodules that were examined, and get their commit.
@@ -92,8 +94,8 @@ impl Work for Clones<'_> {
 const REFUSED: u8 = 255;
 
 impl Clones<'_> {
-    fn start(&self, wanted: Wanted, attempt: Attempt) -> Task<(Wanted, Attempt)> {
-        let what = match update::prepare(self.superproject, &self.request.update, &wanted) {
+    fn start(&mut self, wanted: Wanted, attempt: Attempt) -> Task<(Wanted, Attempt)> {
+        let what = match update::prepare(self.superproject, &self.request.update, &wanted, &mut self.names) {
             Ok(Step::Clone(place)) => Start::Process(Box::new(self.command(&wanted, &place))),
             Ok(Step::Connect) => Start::Ended(0),
             Err(error) => {

@@ -64,6 +64,7 @@ fn update(
         superproject,
         request,
         links: links.into_iter(),
+        names: Vec::new(),
         retries: Default::default(),
         updates: Vec::new(),
         gave_up: false,

@@ -41,7 +41,7 @@ pub use one::{Bring, Failed, Fetch, Place, Source, Updated, one};
 pub use repository::{NewRepository, Step, Wanted, finish, prepare};
 pub use select::{Selected, Skipped, Update, Why, select};
 
-use super::{Link, Strategy, Superproject, init, links};
+use super::{Strategy, Superproject, init, links};
 use crate::{
     Error, Events, Notice, PlanError, Repository, RunError, Silent,
     events::Notices,
@@ -107,7 +107,6 @@ pub struct Report {
 pub struct Plan<'r> {
     repository: &'r Repository,
     request: Request,
-    links: Vec<Link>,
     jobs: usize,
     changes: init::Changes,
     /// The warnings about `.gitmodules` are among the notices.
@@ -150,14 +149,14 @@ pub fn plan(repository: &Repository, mut request: Request) -> Result<Plan<'_>, P
     for link in &links {
         let found = select(&silent, &request, link, &changes)?;
         if let Selected::Update(update) | Selected::New(update, _) = &found
-            && let Strategy::Merge | Strategy::Rebase = one::strategy(&silent, &request, update)?
+            && one::merges(&silent, &request, update)?
         {
             return Err(PlanError::Unsupported("merges and rebases of submodules"));
         }
         selected.push(found);
     }
     let notices = notices.into_vec();
-    Ok(Plan { repository, request, links, jobs, changes, has_warned, selected, notices })
+    Ok(Plan { repository, request, jobs, changes, has_warned, selected, notices })
 }
 
 /// Returns the number of clones side by side. `wanted` is that of the request; 0 stands for one on
@@ -178,7 +177,7 @@ pub fn jobs(superproject: &Superproject<'_>, wanted: Option<usize>) -> Result<us
 impl Plan<'_> {
     /// Reports the notices, writes the settings, and updates the submodules.
     pub fn run<E: Events>(self, events: &E) -> Result<Report, RunError> {
-        let Plan { repository, request, links, jobs, changes, has_warned, notices, .. } = self;
+        let Plan { repository, request, jobs, changes, has_warned, notices, .. } = self;
         notices.into_iter().for_each(|notice| events.notice(notice));
         let mut repository = repository.again()?;
         let changes = changes.without_present(&repository.inner);
@@ -191,7 +190,7 @@ impl Plan<'_> {
         let superproject = Superproject::new(context, &index, request.super_prefix.clone())?;
         superproject.submodules.set_warned(has_warned);
         let process = process::Process::new(&superproject, &request, &repository, events);
-        process.update(&links, jobs)?;
+        process.update(&links(&index, &request.pathspecs)?, jobs)?;
         Ok(Report { registered: changes.registered, ..process.into_report() })
     }
 }

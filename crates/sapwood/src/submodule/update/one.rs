@@ -1,10 +1,14 @@
 //! One submodule: a fetch if the commit is missing, the worktree, the nested submodules.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
 use repo::{Repository, keys};
+use sys::by_path;
 
 use super::{Request, Update};
 use crate::{
@@ -123,7 +127,9 @@ pub fn one<S: Source>(
     let submodule = open(superproject, path)?;
     connect::renew_worktree(&dir, submodule.git_dir(), superproject.settings)?;
     let strategy = strategy(superproject, request, update)?;
-    let head = if update.is_new { None } else { Some(head(&submodule, place.shown)?) };
+    let is_new = update.is_new || is_unfilled(&dir, &submodule);
+    let strategy = if is_new { strategy.of_new() } else { strategy };
+    let head = if is_new { None } else { Some(head(&submodule, place.shown)?) };
     let step = Step { superproject, request, place, source };
     let commit =
         if request.remote { step.tip_of_remote(&submodule).map_err(Failed::Other)? } else { update.commit };
@@ -157,12 +163,31 @@ fn open(superproject: &Superproject<'_>, path: &BStr) -> Result<Repository, Erro
     opened.ok_or_else(|| Error::Failed(failed()))
 }
 
-/// Returns the way in which a submodule gets its commit.
-pub(super) fn strategy(
+/// Returns true if an update merges commits or rebases them.
+pub(super) fn merges(
     superproject: &Superproject<'_>,
     request: &Request,
     update: &Update,
-) -> Result<Strategy, Error> {
+) -> Result<bool, Error> {
+    let strategy = strategy(superproject, request, update)?;
+    if update.is_new || !matches!(strategy, Strategy::Merge | Strategy::Rebase) {
+        return Ok(false);
+    }
+    let Ok(submodule) = open(superproject, update.path.as_bstr()) else { return Ok(true) };
+    let is_current = head(&submodule, update.path.as_bstr()).is_ok_and(|head| head == update.commit);
+    let is_new = is_unfilled(&superproject.dir(update.path.as_bstr()), &submodule);
+    Ok(!is_new && (request.remote || request.force || !is_current))
+}
+
+/// Returns true if the worktree was never filled: an earlier update was interrupted after it had
+/// connected the worktree with its repository.
+fn is_unfilled(dir: &Path, submodule: &Repository) -> bool {
+    let has_no_index = matches!(by_path::stat(&submodule.git_dir().join("index")), Ok(None));
+    has_no_index && by_path::list(dir).is_ok_and(|names| names.iter().all(|(name, _)| name == ".git"))
+}
+
+/// Returns the way in which a submodule gets its commit, unless it is new.
+fn strategy(superproject: &Superproject<'_>, request: &Request, update: &Update) -> Result<Strategy, Error> {
     let name = update.name.as_bstr();
     let invalid = |value: &BString| {
         let path = &update.path;
@@ -178,10 +203,17 @@ pub(super) fn strategy(
             }
         }
     };
-    Ok(match strategy {
-        Strategy::Merge | Strategy::Rebase | Strategy::None if update.is_new => Strategy::Checkout,
-        strategy => strategy,
-    })
+    Ok(strategy)
+}
+
+impl Strategy {
+    /// Returns the way in which a new worktree gets its commit: there is nothing to merge with.
+    fn of_new(self) -> Strategy {
+        match self {
+            Strategy::Command(command) => Strategy::Command(command),
+            _ => Strategy::Checkout,
+        }
+    }
 }
 
 struct Step<'a, S> {

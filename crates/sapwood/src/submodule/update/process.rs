@@ -36,6 +36,8 @@ pub(super) struct Process<'a, E> {
     repository: &'a Repository,
     events: &'a E,
     report: RefCell<Report>,
+    /// The names of the submodules that were cloned or found.
+    names: RefCell<Vec<BString>>,
 }
 
 /// A clone in its own thread: its notices, and its end.
@@ -48,7 +50,8 @@ impl<'a, E: Events> Process<'a, E> {
         repository: &'a Repository,
         events: &'a E,
     ) -> Process<'a, E> {
-        Process { superproject, request, repository, events, report: RefCell::default() }
+        let (report, names) = Default::default();
+        Process { superproject, request, repository, events, report, names }
     }
 
     pub(super) fn into_report(self) -> Report {
@@ -73,7 +76,7 @@ impl<'a, E: Events> Process<'a, E> {
             self.superproject.context().check_interrupt()?;
             match one(self.superproject, self.request, &update, self) {
                 Ok(()) => {}
-                Err(Failed::Brought { path, cause: RunError(cause @ Error::Refused(_)), .. }) => {
+                Err(Failed::Brought { path, cause: RunError(cause), .. }) if is_refusal(&cause) => {
                     self.report.borrow_mut().refused.push((path, cause));
                 }
                 Err(failed) => return Err(failed.into()),
@@ -99,7 +102,8 @@ impl<'a, E: Events> Process<'a, E> {
     fn clone_each(&self, wanted: Vec<Wanted>, jobs: usize) -> Result<Vec<(Wanted, Error)>, Error> {
         let (mut new, mut ready, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for wanted in wanted {
-            match prepare(self.superproject, self.request, &wanted) {
+            let names = &mut self.names.borrow_mut();
+            match prepare(self.superproject, self.request, &wanted, names) {
                 Ok(Step::Connect) => ready.push(wanted),
                 Ok(Step::Clone(place)) => new.push((wanted, place)),
                 Err(error) => failed.push((wanted, error)),
@@ -190,6 +194,11 @@ impl<'a, E: Events> Process<'a, E> {
     }
 }
 
+/// Returns true if only the worktree of one submodule is concerned.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Refused(_) | Error::NotCheckedOut)
+}
+
 impl NewRepository {
     fn request(&self, request: &Request, wanted: &Wanted) -> clone::Request {
         let bytes = |path: &Path| BString::from(path.as_os_str().as_encoded_bytes());
@@ -229,8 +238,8 @@ impl<E: Events> Source for Process<'_, E> {
             Strategy::Merge | Strategy::Rebase => Err(Error::NotSupported("merging in a submodule").into()),
             Strategy::Command(command) => {
                 let repository = self.open(place)?;
-                let line = text!(command, " ", bring.commit.to_string());
-                match hooks::in_shell_at(repository.context(self.events), place.dir, line.as_bstr()) {
+                let (context, args) = (repository.context(self.events), [bring.commit.to_string()]);
+                match hooks::in_shell_at(context, place.dir, command.as_bstr(), &args) {
                     0 => Ok(()),
                     code => Err(Error::failed(format!("exit code {code}")).into()),
                 }

@@ -47,13 +47,23 @@ pub struct NewRepository {
     pub references: Vec<BString>,
 }
 
-/// Checks the place of a submodule, and makes the directories above it.
-pub fn prepare(superproject: &Superproject<'_>, request: &Request, wanted: &Wanted) -> Result<Step, Error> {
+/// Checks the place of a submodule, and makes the directories above it. Adds its name to `names`,
+/// those of submodules whose clones may run at the same time.
+pub fn prepare(
+    superproject: &Superproject<'_>,
+    request: &Request,
+    wanted: &Wanted,
+    names: &mut Vec<BString>,
+) -> Result<Step, Error> {
     let path = wanted.path.as_bstr();
     superproject.submodules.validate(path)?;
     let dir = superproject.dir(path);
     let context = superproject.context();
+    connect::refuse_nested(superproject.repo, context.events, wanted.name.as_bstr(), names)?;
     let git_dir = connect::place(superproject.repo, context.events, wanted.name.as_bstr())?;
+    if !names.contains(&wanted.name) {
+        names.push(wanted.name.clone());
+    }
     if request.require_init && !is_empty(&dir) {
         return Err(not_empty(&dir));
     }
