@@ -1,9 +1,11 @@
 //! The environment as a value. The library never reads the environment of the process.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map},
     ffi::{OsStr, OsString},
+    ops::{Deref, DerefMut},
     os::unix::ffi::OsStrExt,
+    sync::Arc,
 };
 
 use bstr::{BStr, ByteSlice};
@@ -11,9 +13,10 @@ use sys::UserPath;
 
 use crate::error::{ConfigError, Error};
 
-/// The variables by name.
+/// The variables by name. Clones share one map until one of them is changed: a process opens
+/// several repositories with the same environment.
 #[derive(Clone, Debug, Default)]
-pub struct Env(HashMap<OsString, OsString>);
+pub struct Env(Arc<HashMap<OsString, OsString>>);
 
 impl Env {
     /// Returns true if a variable is set, even to the empty string.
@@ -24,11 +27,6 @@ impl Env {
     /// Returns the value of a variable.
     pub fn bytes(&self, name: &str) -> Option<&BStr> {
         self.0.get(OsStr::new(name)).map(|value| value.as_bytes().as_bstr())
-    }
-
-    /// Sets a variable.
-    pub(crate) fn set(&mut self, name: &str, value: OsString) {
-        self.0.insert(name.into(), value);
     }
 
     /// Returns the path in a variable.
@@ -52,15 +50,45 @@ impl Env {
         };
         Some(base.with("git").with(name))
     }
-
-    /// Returns all variables, for a child process.
-    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
-    }
 }
 
 impl From<HashMap<OsString, OsString>> for Env {
     fn from(variables: HashMap<OsString, OsString>) -> Self {
-        Env(variables)
+        Env(Arc::new(variables))
+    }
+}
+
+impl<const N: usize> From<[(OsString, OsString); N]> for Env {
+    fn from(variables: [(OsString, OsString); N]) -> Self {
+        variables.into_iter().collect()
+    }
+}
+
+impl Deref for Env {
+    type Target = HashMap<OsString, OsString>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Env {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl<'a> IntoIterator for &'a Env {
+    type Item = (&'a OsString, &'a OsString);
+    type IntoIter = hash_map::Iter<'a, OsString, OsString>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<(OsString, OsString)> for Env {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
+        variables.into_iter().collect::<HashMap<_, _>>().into()
     }
 }

@@ -1,8 +1,6 @@
 //! The parameters for opening a repository, and the callbacks in them.
 
 use std::{
-    collections::HashMap,
-    ffi::OsString,
     fmt::Debug,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,7 +13,7 @@ use format::{
 };
 use objects::Contents;
 
-use crate::message_sink::MessageSink;
+use crate::{Env, message_sink::MessageSink};
 
 /// The parameters for finding a repository: `-C`, `--git-dir`, `--work-tree`, `-c`, and the `GIT_*`
 /// variables, all as values.
@@ -35,7 +33,7 @@ pub struct OpenOptions {
     /// `-c key=value`, in order.
     pub config: Vec<BString>,
     /// The whole environment. `GIT_*`, `HOME` and `XDG_CONFIG_HOME` are looked up here.
-    pub env: HashMap<OsString, OsString>,
+    pub env: Env,
     /// Prints messages.
     pub message_sink: MessageSink,
     /// This command created the repository and was started outside of it. Child processes get its

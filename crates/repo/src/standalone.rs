@@ -25,7 +25,7 @@ pub struct StandaloneConfig {
 impl StandaloneConfig {
     /// Reads the configuration.
     pub fn load(options: &OpenOptions) -> Result<StandaloneConfig, Error> {
-        let env = Env::from(options.env.clone());
+        let env = options.env.clone();
         let sources = Sources {
             place: Some(&options.cwd),
             command: &options.config,
@@ -43,7 +43,7 @@ impl StandaloneConfig {
         git_dir: &Path,
         config: &Path,
     ) -> Result<StandaloneConfig, Error> {
-        let env = Env::from(options.env.clone());
+        let env = options.env.clone();
         let sources = Sources {
             git_dir: Some(git_dir),
             local: Some(config),
@@ -146,7 +146,7 @@ impl Repository {
     /// Opens the repository at `git_dir`. A repository of another user is refused unless
     /// `safe.directory` allows it, although the path is explicit.
     pub fn open_owned(options: &OpenOptions, git_dir: &Path) -> Result<Repository, Error> {
-        open::check_owner(options, &Env::from(options.env.clone()), git_dir)?;
+        open::check_owner(options, &options.env, git_dir)?;
         Repository::open(&OpenOptions { git_dir: Some(git_dir.to_owned()), ..options.clone() })
     }
 
@@ -154,7 +154,7 @@ impl Repository {
     /// directory of `options`. An explicit path does not make it trusted: a repository of another
     /// user is refused unless `safe.directory` allows it.
     pub fn open_source(options: &OpenOptions, git_dir: &Path) -> Result<Repository, Error> {
-        let warnings = open::check_owner(options, &Env::from(options.env.clone()), git_dir)?;
+        let warnings = open::check_owner(options, &options.env, git_dir)?;
         // The environment of this process does not apply to the source, as if Git were started
         // inside it.
         let mut repo = Repository::open(&OpenOptions {
@@ -164,7 +164,7 @@ impl Repository {
             bare: false,
             is_being_created: false,
             config: Vec::new(),
-            env: wire::without_repository(&options.env),
+            env: wire::without_repository(&options.env).into(),
             message_sink: options.message_sink,
             is_created_by_command: false,
             lazy_fetch: options.lazy_fetch.clone(),

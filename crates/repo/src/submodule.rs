@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::keys::{self, Key};
 use sys::by_path::uninterrupted;
 
-use crate::{Attempt, ConfigError, Error, OpenOptions, Repository, config, open};
+use crate::{Attempt, ConfigError, Env, Error, OpenOptions, Repository, config, open};
 
 /// The changes of a submodule that are ignored (`ignore`); each value includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,16 +191,14 @@ const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
-type Variables = HashMap<OsString, OsString>;
-
-fn without_repository(env: &Variables) -> Variables {
+fn without_repository(env: &Env) -> Env {
     let foreign = |name: &OsStr| OF_ONE_REPOSITORY.iter().any(|variable| name == *variable);
     let kept = env.iter().filter(|(name, _)| !foreign(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Returns the environment of a command in a submodule's directory.
-pub fn submodule_env(env: &Variables) -> Variables {
+pub fn submodule_env(env: &Env) -> Env {
     let mut within = without_repository(env);
     within.insert("GIT_DIR".into(), ".git".into());
     within
@@ -243,8 +241,7 @@ impl Repository {
         let Some(top) = self.work_tree() else { return Ok(false) };
         let dir = Path::new(sys::os_str(path));
         let options = self.options_of(top.join(dir));
-        let env = options.env.clone().into();
-        open::names_repository(&options, &env, &options.cwd.join(".git"), &dir.join(".git"))
+        open::names_repository(&options, &options.env, &options.cwd.join(".git"), &dir.join(".git"))
     }
 
     fn options_of(&self, submodule: PathBuf) -> OpenOptions {

@@ -42,7 +42,7 @@ pub(crate) fn outside(cwd: PathBuf, env: Environment) -> repo::OpenOptions {
         bare: false,
         is_being_created: false,
         config: Vec::new(),
-        env,
+        env: env.into(),
         message_sink: repo::MessageSink(|_| {}),
         is_created_by_command: false,
         lazy_fetch: None,

@@ -9,7 +9,6 @@
 //! nested or consecutive steps the search counts as a loop.
 
 use std::{
-    collections::HashMap,
     ffi::{OsStr, OsString},
     io::Read as _,
     os::unix::ffi::OsStrExt as _,
@@ -18,14 +17,12 @@ use std::{
 };
 
 use bstr::ByteSlice as _;
+use repo::Env;
 use sys::{FileType, by_path};
 
 use crate::term::failure::Failure;
 
 pub(crate) mod builtins;
-
-/// Environment variables by name.
-pub(crate) type Env = HashMap<OsString, OsString>;
 
 /// Counts the uncertain steps that led to this process.
 const STEPS: &str = "SAPWOOD_SHIM_STEPS";

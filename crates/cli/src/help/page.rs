@@ -239,7 +239,7 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use repo::Env;
 
     use super::*;
     use crate::session::invocation::{Invocation, Program};
@@ -257,7 +257,7 @@ mod tests {
                     false => vec![name],
                 };
                 let args = args.into_iter().chain(["status"]).map(std::ffi::OsString::from);
-                let env = HashMap::from([("PATH".into(), "/bin".into())]);
+                let env = Env::from([("PATH".into(), "/bin".into())]);
                 let parsed = Invocation::parse(Program::Sapwood, args, env);
                 assert!(parsed.is_ok(), "{name}");
             }

@@ -2,7 +2,6 @@
 
 use std::{
     cell::{Cell, OnceCell},
-    collections::HashMap,
     ffi::{OsStr, OsString},
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
@@ -11,6 +10,7 @@ use std::{
 
 use bstr::{BString, ByteSlice};
 use engine::workspace::record;
+use repo::Env;
 use sapwood::UserPath;
 use sys::by_path::uninterrupted;
 
@@ -56,7 +56,7 @@ pub(crate) struct Invocation {
     /// The working directory; after [`Invocation::enter`] also the process's own.
     pub(crate) cwd: PathBuf,
     /// The environment, including the variables that global options set.
-    pub(crate) env: HashMap<OsString, OsString>,
+    pub(crate) env: Env,
     /// `-c key=value`, in order.
     pub(crate) config: Vec<BString>,
     /// `--bare`
@@ -101,7 +101,7 @@ impl Invocation {
     pub(crate) fn parse(
         program: Program,
         args: impl Iterator<Item = OsString>,
-        env: HashMap<OsString, OsString>,
+        env: Env,
     ) -> Result<Invocation, Failure> {
         let mut args = args.map(|arg| BString::from(arg.into_vec()));
         // A directory that was deleted matters only if no `-C` leads elsewhere.
@@ -273,7 +273,7 @@ impl Invocation {
         Ok(run)
     }
 
-    fn with_env(&self, env: HashMap<OsString, OsString>) -> Invocation {
+    fn with_env(&self, env: Env) -> Invocation {
         Invocation {
             program: self.program,
             command: self.command.clone(),

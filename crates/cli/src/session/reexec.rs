@@ -16,7 +16,7 @@ use crate::{
 pub(crate) fn in_submodule(run: &Invocation, dir: &Path) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0(if real_git::find(run).is_some() { "git" } else { "sapwood" });
-    command.env_clear().envs(repo::submodule::submodule_env(&run.env)).current_dir(dir);
+    command.env_clear().envs(&repo::submodule::submodule_env(&run.env)).current_dir(dir);
     pass_settings(run, &mut command);
     command
 }

@@ -7,7 +7,6 @@
 //! load. A failed write does not affect the command.
 
 use std::{
-    collections::HashMap,
     ffi::{OsStr, OsString},
     io::Write as _,
     os::unix::ffi::OsStrExt as _,
@@ -17,6 +16,7 @@ use std::{
 };
 
 use jiff::{Timestamp, tz::Offset};
+use repo::Env;
 pub(crate) use sapwood::trace::{child, data, data_json, walk};
 use sys::File;
 use tracing::{
@@ -145,7 +145,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Returns the session identifier: the parent's, then time, host and process of this run.
-fn session(env: &HashMap<OsString, OsString>) -> String {
+fn session(env: &Env) -> String {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ").to_string();
     let own = format!("{time}-Localhost-P{:08x}", std::process::id());
     match env.get(OsStr::new("GIT_TRACE2_PARENT_SID")) {
@@ -155,7 +155,7 @@ fn session(env: &HashMap<OsString, OsString>) -> String {
 }
 
 /// Opens the file, descriptor or directory that the variable names.
-fn target(env: &HashMap<OsString, OsString>, name: &str, session: &str) -> Option<File> {
+fn target(env: &Env, name: &str, session: &str) -> Option<File> {
     let value = env.get(OsStr::new(name))?;
     let path = match value.as_bytes() {
         b"1" | b"true" => Path::new("/proc/self/fd/2").to_owned(),

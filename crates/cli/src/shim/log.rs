@@ -11,8 +11,9 @@ use std::{
     time::Instant,
 };
 
+use repo::Env;
+
 use super::Reason;
-use crate::git::Env;
 use crate::term::text::json;
 
 /// The outcome of an invocation.

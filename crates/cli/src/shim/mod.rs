@@ -14,11 +14,12 @@ mod log;
 use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::Path, time::Instant};
 
 use bstr::ByteSlice as _;
+use repo::Env;
 
 use self::log::{Log, Outcome};
 use crate::{
     commands::{self, reason::Reason, record::Command},
-    git::{self, Env, Find, RealGit},
+    git::{self, Find, RealGit},
     session::{
         input,
         invocation::{Invocation, Program},
@@ -227,6 +228,6 @@ mod tests {
         assert_eq!(switch("off"), Some(ShimMode::Off));
         assert_eq!(switch("native-only"), Some(ShimMode::NativeOnly));
         assert_eq!(switch("native_only"), None);
-        assert_eq!(ShimMode::of(&Env::new()).ok(), Some(ShimMode::On));
+        assert_eq!(ShimMode::of(&Env::default()).ok(), Some(ShimMode::On));
     }
 }

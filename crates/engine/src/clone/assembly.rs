@@ -6,7 +6,7 @@ use std::{
 };
 
 use bstr::ByteSlice;
-use repo::{Env, Repository, keys};
+use repo::{Repository, keys};
 use sys::{Refused, UserPath, by_path};
 
 use super::{
@@ -153,7 +153,7 @@ impl Prepared {
     fn template_as_given(&self) -> Result<Option<UserPath>, Error> {
         let given = match &self.options.template {
             Some(path) => Some(UserPath::new(path)),
-            None => Env::from(self.options.open.env.clone()).path("GIT_TEMPLATE_DIR"),
+            None => self.options.open.env.clone().path("GIT_TEMPLATE_DIR"),
         };
         let path = match given {
             Some(path) => Some(path),

@@ -154,7 +154,7 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
         }
     }
     let destination = Destination::find(&options, &source)?;
-    if let Err(error) = repo::check_committer_date(&options.open.env.clone().into())
+    if let Err(error) = repo::check_committer_date(&options.open.env)
         && will_have_reflogs(&options)?
     {
         return Err(error.into());

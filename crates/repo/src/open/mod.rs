@@ -217,7 +217,7 @@ pub fn check_worktree_owner(
     gitfile: Option<&Path>,
     git_dir: &Path,
 ) -> Result<(), Error> {
-    let env = Env::from(options.env.clone());
+    let env = options.env.clone();
     let finder = Finder::new(options, &env, options.cwd.clone());
     finder.check_owner(top, gitfile, Some(top), git_dir)
 }

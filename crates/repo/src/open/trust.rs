@@ -46,7 +46,7 @@ impl Trust {
     /// Returns the users whom a command trusts that has opened the repository with the common
     /// directory `common`.
     pub fn of(options: OpenOptions, common: &Path) -> Trust {
-        let env = Env::from(options.env.clone());
+        let env = options.env.clone();
         let user = sys::user::effective_uid();
         let worktree = common.parent().filter(|_| common.ends_with(".git"));
         let of_repository = [Some(common), worktree]

@@ -8,7 +8,7 @@ use crate::{config::config_parameters, env::Env, open, options::OpenOptions};
 impl Repository {
     /// Sets `PATH` in the environment of hooks, filters and monitors.
     pub fn set_path_of_children(&mut self, path: OsString) {
-        self.env.set("PATH", path.clone());
+        self.env.insert("PATH".into(), path.clone());
         self.options.env.insert("PATH".into(), path);
     }
 

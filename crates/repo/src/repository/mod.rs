@@ -55,7 +55,7 @@ impl Repository {
     /// Finds and opens a repository. Refuses unsafe ownership (`safe.directory`), unknown
     /// extensions, newer format versions and reftable, with Git's messages.
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
-        let env = Env::from(options.env.clone());
+        let env = options.env.clone();
         let open::Opened { layout, config, warnings } = open::open(options, &env)?;
         let refs =
             refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.display_refs_dir());

@@ -28,7 +28,7 @@ fn options(at: &Repo<'_>) -> OpenOptions {
     let command = at.command(Path::new("git"));
     let env: HashMap<_, _> =
         command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
-    OpenOptions { cwd: at.path.clone(), env, ..OpenOptions::default() }
+    OpenOptions { cwd: at.path.clone(), env: env.into(), ..OpenOptions::default() }
 }
 
 fn open(at: &Repo<'_>) -> Repository {

@@ -88,7 +88,7 @@ fn check_out(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let runner = Runner::of(run);
     let job = job(run, &mut request, words, &runner)?;
     let dir = job.asked.dir.clone();
-    let plan = checkout::plan(run.env.clone(), job.asked)?;
+    let plan = checkout::plan((*run.env).clone(), job.asked)?;
     if request.dry_run {
         console::out(format!("Would {plan}"));
         return Ok(0);

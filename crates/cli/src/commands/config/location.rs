@@ -93,7 +93,7 @@ impl Found<'_> {
 
 impl<'a> Context<'a> {
     pub(super) fn new(run: &'a Invocation, place: &'a Place, includes: Option<bool>) -> Context<'a> {
-        Context { run, place, env: Env::from(run.env.clone()), includes, chosen: Chosen::Everywhere }
+        Context { run, place, env: run.env.clone(), includes, chosen: Chosen::Everywhere }
     }
 
     /// Selects the location that the command line names.

@@ -188,7 +188,7 @@ impl Children<'_> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(os_str(&text!(command, " \"$@\""))).arg(os_str(command));
         let env = repo::submodule::submodule_env(&self.superproject.run.env);
-        shell.env_clear().envs(env).current_dir(place.dir).env("GIT_PROTOCOL_FROM_USER", "0");
+        shell.env_clear().envs(&env).current_dir(place.dir).env("GIT_PROTOCOL_FROM_USER", "0");
         shell
     }
 

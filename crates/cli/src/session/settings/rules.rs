@@ -1,8 +1,7 @@
 //! Rules for settings and variables, as data in the records of commands.
 
-use std::{collections::HashMap, ffi::OsString};
-
 use bstr::{BStr, ByteSlice as _};
+use repo::Env;
 
 use super::config::Config;
 use crate::term::failure::Failure;
@@ -77,7 +76,7 @@ impl Unserved {
     }
 
     /// Returns an error that names the first variable in `env` that is not served.
-    pub(crate) fn check_variables(&self, env: &HashMap<OsString, OsString>) -> Result<(), Failure> {
+    pub(crate) fn check_variables(&self, env: &Env) -> Result<(), Failure> {
         let mut given = self.variables.iter().filter(|(name, when)| is_obstacle(env, name, *when));
         given.next().map_or(Ok(()), |(name, _)| Err(Failure::unsupported(name)))
     }
@@ -95,7 +94,7 @@ pub(crate) const IN_REPOSITORIES: Unserved = Unserved {
 };
 
 /// Returns true if the variable `name` has a value that is an obstacle.
-pub(crate) fn is_obstacle(env: &HashMap<OsString, OsString>, name: &str, when: When) -> bool {
+pub(crate) fn is_obstacle(env: &Env, name: &str, when: When) -> bool {
     let value = env.get(std::ffi::OsStr::new(name)).filter(|value| !value.is_empty());
     value.is_some_and(|value| when.applies(Some(value.as_encoded_bytes().as_bstr())))
 }
