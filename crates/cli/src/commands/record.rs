@@ -14,7 +14,7 @@ use super::{
 use crate::{
     session::{invocation::Invocation, settings::config::Config},
     term::{
-        args::{Grammar, Spec, Stop, Survey, Syntax, Table},
+        args::{Grammar, Stop, Survey, Syntax, Table},
         failure::Failure,
     },
 };
@@ -275,10 +275,8 @@ impl Command {
 
     /// Returns the first reason why a valid command line is not native.
     pub(crate) fn line_obstacle(&self, survey: &Survey, args: &[BString]) -> Option<Reason> {
-        let specs = self.syntax.specs();
         for given in &survey.options {
-            let is_native = |spec: &&&Spec| spec.name() == given.name && spec.is_native(given.on);
-            if !specs.iter().any(|spec| is_native(&spec)) {
+            if !self.syntax.is_native(given.name, given.on) {
                 let stem = given.name.strip_prefix("--no-").unwrap_or(given.name);
                 return Some(Reason::Option(if given.on {
                     given.name.to_owned()

@@ -35,7 +35,8 @@ pub fn checked(name: &BStr) -> Option<(&'static Setting, Check)> {
     let section = split_once(name, b'.')?.0;
     let is_section = |settings: &&&[Setting]| {
         settings.first().is_some_and(|first| {
-            first.name.split_once('.').is_some_and(|(own, _)| own.as_bytes().eq_ignore_ascii_case(section))
+            let own = first.name.as_bytes();
+            own.get(section.len()) == Some(&b'.') && own[..section.len()].eq_ignore_ascii_case(section)
         })
     };
     let settings = sections::ALL.iter().find(is_section)?;

@@ -202,7 +202,16 @@ impl Config {
             !is_of_format(key),
             "'{key}' is taken from the repository's own file alone: see `Extensions`"
         );
-        self.values.get(&normalize(key)).map_or(&[], Vec::as_slice)
+        let mut buffer = [0; 64];
+        let found = match buffer.get_mut(..key.len()) {
+            Some(name) => {
+                name.copy_from_slice(key.as_bytes());
+                normalize(name);
+                self.values.get(name.as_bstr())
+            }
+            None => self.values.get(&normalized(key)),
+        };
+        found.map_or(&[], Vec::as_slice)
     }
 
     fn last(&self, key: &str) -> Option<&Entry> {
@@ -230,7 +239,7 @@ impl Config {
             None => Ok(None),
             Some(Entry { value: Some(value), .. }) => Ok(Some(value.as_bstr())),
             Some(entry) => {
-                let key = normalize(key);
+                let key = normalized(key);
                 message_context.message_sink.print([format!("error: missing value for '{key}'")]);
                 let place = entry.source.as_ref().map(|source| {
                     let file = source.path.as_path();
@@ -267,10 +276,10 @@ impl Config {
     ) -> Result<Option<T>, Error> {
         let Some(entry) = self.last(key) else { return Ok(None) };
         parse(entry.value.as_ref().map(|value| value.as_bstr())).map(Some).map_err(|bad| match bad {
-            BadValue::Boolean => bad_boolean(entry.text(), normalize(key).as_bstr()),
+            BadValue::Boolean => bad_boolean(entry.text(), normalized(key).as_bstr()),
             BadValue::Number(reason) => {
                 let file = entry.source.as_ref().map(|source| source.path.clone());
-                let (key, value) = (normalize(key), entry.text().to_owned());
+                let (key, value) = (normalized(key), entry.text().to_owned());
                 ConfigError::Number { key, value, file, reason }.into()
             }
         })
@@ -384,12 +393,16 @@ pub(crate) fn bad_line(bad: BadLine, file: &Path) -> Error {
     ConfigError::Line { line: bad.0, file: file.to_owned() }.into()
 }
 
+fn normalized(key: &str) -> BString {
+    let mut name = BString::from(key);
+    normalize(&mut name);
+    name
+}
+
 /// Changes section and variable to lower case, and keeps the subsection.
-fn normalize(key: &str) -> BString {
-    let mut bytes = key.as_bytes().to_vec();
-    let first = key.find('.').unwrap_or(key.len());
-    let last = key.rfind('.').unwrap_or(key.len());
-    bytes[..first].make_ascii_lowercase();
-    bytes[last..].make_ascii_lowercase();
-    bytes.into()
+fn normalize(name: &mut [u8]) {
+    let first = name.find_byte(b'.').unwrap_or(name.len());
+    let last = name.rfind_byte(b'.').unwrap_or(name.len());
+    name[..first].make_ascii_lowercase();
+    name[last..].make_ascii_lowercase();
 }

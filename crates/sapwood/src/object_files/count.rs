@@ -20,7 +20,7 @@ use std::{
 use repo::Repository;
 use sys::by_path;
 
-use super::packs;
+use super::{Loose, packs};
 use crate::{Error, Events, Notice, PlanError, RunError, events::Notices, settings, text};
 
 /// The options of a count.
@@ -129,9 +129,10 @@ impl Report {
     /// Counts the files in the directories of loose objects.
     fn count_loose(&mut self, repo: &Repository, request: Request, shown: &Path, events: &dyn Events) {
         for number in super::directories(repo) {
-            let Some(files) = super::loose(repo, shown, number, events) else { return };
+            let Some(Loose { dir, shown, files }) = super::loose(repo, shown, number, events) else { return };
             for file in files {
-                match (file.object, by_path::uninterrupted(|| file.path.symlink_metadata())) {
+                let path = dir.join(&file.name);
+                match (file.object, by_path::uninterrupted(|| path.symlink_metadata())) {
                     (Some(object), Ok(found)) if found.is_file() => {
                         self.loose += 1;
                         self.loose_size += found.blocks() * 512;
@@ -139,7 +140,7 @@ impl Report {
                         self.prunable += u64::from(is_packed);
                     }
                     _ if request.verbose => {
-                        self.add_garbage("garbage found", &file.path, &file.shown, events);
+                        self.add_garbage("garbage found", &path, &shown.join(&file.name), events);
                     }
                     _ => {}
                 }

@@ -24,6 +24,7 @@ use repo::{Repository, objects::Objects};
 use store::{Components, Fsync};
 use sys::by_path;
 
+use super::Loose;
 use crate::{Error, Events, Notice, PlanError, RunError, Silent, events::Notices, status::messages};
 
 /// The number of directories of loose objects.
@@ -121,17 +122,18 @@ pub fn prune(
         if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Some(files) = super::loose(repo, &shown, number, events) else { break };
+        let Some(Loose { dir, shown, files }) = super::loose(repo, &shown, number, events) else { break };
         for file in files {
             if file.object.is_some_and(|object| objects.locate_packed(&object).is_some()) {
-                if pruning.remove(&file.path, &file.shown)? {
-                    heard(Step::File(&file.shown));
+                let shown = shown.join(&file.name);
+                if pruning.remove(&dir.join(&file.name), &shown)? {
+                    heard(Step::File(&shown));
                 }
             }
         }
         if !options.dry_run {
             // The removal fails, as intended, unless the directory is empty.
-            let _ = by_path::remove_dir(&repo.objects_dir().join(format!("{number:02x}")));
+            let _ = by_path::remove_dir(&dir);
         }
         heard(Step::Directories(usize::from(number) + 1));
     }

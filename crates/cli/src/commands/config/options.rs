@@ -369,6 +369,13 @@ impl Syntax for Forms {
         specs
     }
 
+    fn is_native(&self, name: &str, on: bool) -> bool {
+        let tables = std::iter::once(&OLD_TABLE).chain(SUBCOMMANDS_REF.iter().map(|(.., table)| table));
+        let named =
+            |table: &'static Table<_>| Syntax::specs(table).into_iter().find(|spec| spec.name() == name);
+        tables.filter_map(named).next().is_some_and(|spec| spec.is_native(on))
+    }
+
     fn help(&self) -> String {
         Table { usage: USAGE, ..OLD_TABLE }.help()
     }

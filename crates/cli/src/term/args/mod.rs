@@ -71,6 +71,11 @@ pub(crate) trait Syntax: Sync {
     /// The options.
     fn specs(&self) -> Vec<&Spec>;
 
+    /// Returns true if sapwood serves this form of an option (`on`: without `--no-`) as Git does.
+    fn is_native(&self, name: &str, on: bool) -> bool {
+        self.specs().into_iter().any(|spec| spec.is_native(on) && spec.name() == name)
+    }
+
     /// Returns the text that `-h` prints.
     fn help(&self) -> String;
 

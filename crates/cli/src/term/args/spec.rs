@@ -263,13 +263,13 @@ impl Spec {
 
     /// Returns the name after two dashes.
     pub(crate) fn long(&self) -> Option<&'static str> {
-        self.parts().0.split_once("--").map(|(_, long)| long)
+        self.name().strip_prefix("--")
     }
 
     /// Returns the long name, or else the short one, with dashes: `--quiet`, `-b`.
     pub(crate) fn name(&self) -> &'static str {
         let names = self.parts().0;
-        names.rsplit(", ").next().unwrap_or(names)
+        names.rsplit(' ').next().unwrap_or(names)
     }
 
     /// Returns the kind of value that the option takes.
