@@ -17,7 +17,7 @@ use std::{
 
 use self::{
     script::{Act, WorkingSet},
-    side::{Call, Side, State},
+    side::{Call, Root, Side, State},
 };
 use crate::{
     Error, budget, corpus,
@@ -25,6 +25,7 @@ use crate::{
     programs::{Pair, Programs},
     record::{AtMost, Case, Figure, Kind, Machine, RecordOptions, Sample, Tree},
     results::median,
+    rig::FileSystem,
 };
 
 #[derive(clap::Args)]
@@ -43,6 +44,10 @@ pub(crate) struct Args {
     /// Number of worktrees that each agent creates.
     #[arg(long, default_value_t = 2)]
     worktrees: usize,
+    /// Give each side a new file system of this kind, which needs root. Without it both sides are
+    /// below the scratch directory, where files that one side removes slow down the other.
+    #[arg(long, value_enum)]
+    on: Option<FileSystem>,
     /// Number of runs of the whole day.
     #[arg(long, default_value_t = 3)]
     runs: usize,
@@ -106,10 +111,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         served: testkit::shim::served(&sapwood),
     };
     for number in budget::rounds(args.runs.max(1)) {
-        let git = Side::make("git", &scratch, &source, &args.programs.git, None)?;
-        let shim = Side::make("shim", &scratch, &source, &args.programs.git, Some(&sapwood))?;
+        let make = |name, first| {
+            let root = Root::make(name, &scratch, args.on)?;
+            Side::make(name, root, &source, &args.programs.git, first)
+        };
+        let (git, shim) = (make("git", None)?, make("shim", Some(&*sapwood))?);
         let served = document.served.clone();
-        let mut day = Day { sides: [git, shim], table: Table::new(), differences: 0, clock: 0, served };
+        let mut day = Day { sides: [git, shim], table: Table::new(), differences: 0, clock: number, served };
         day.pass(args)?;
         document.differences += day.differences;
         document.native = day.sides[1].native();
@@ -164,14 +172,16 @@ impl Day {
         Ok(())
     }
 
-    /// Runs all agents concurrently on one side, then on the other.
+    /// Runs all agents concurrently on one side, then on the other. The order alternates between
+    /// runs.
     fn agents(&mut self, working_set: &WorkingSet, args: &Args) -> Result<(), Error> {
         let scripts: Vec<Vec<Act>> =
             (0..args.agents).map(|agent| script::agent(working_set, agent, args.worktrees)).collect();
         let clock = self.clock;
-        let mut done = Vec::new();
-        for side in &self.sides {
-            done.push(std::thread::scope(|scope| {
+        let mut done = [Vec::new(), Vec::new()];
+        for at in [clock % 2, 1 - clock % 2] {
+            let side = &self.sides[at];
+            done[at] = std::thread::scope(|scope| {
                 let agents: Vec<_> = scripts
                     .iter()
                     .enumerate()
@@ -187,9 +197,9 @@ impl Day {
                     .into_iter()
                     .map(|agent| agent.join().expect("an agent does not panic"))
                     .collect::<Result<Vec<_>, _>>()
-            })?);
+            })?;
         }
-        let [git, shim] = <[_; 2]>::try_from(done).expect("two sides");
+        let [git, shim] = done;
         for (git, shim) in git.into_iter().flatten().flatten().zip(shim.into_iter().flatten().flatten()) {
             self.compare(&git, &shim);
         }

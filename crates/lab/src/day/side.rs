@@ -14,12 +14,32 @@ use super::script::Act;
 use crate::{
     Error,
     measure::{hermetic, must},
+    rig::{FileSystem, Volume},
 };
+
+/// The empty directory of one side.
+pub(super) struct Root {
+    path: PathBuf,
+    /// The file system that it is on, if it has its own.
+    volume: Option<Volume>,
+}
+
+impl Root {
+    /// Creates the directory below `scratch`, on a new file system if that is wanted.
+    pub(super) fn make(name: &str, scratch: &Path, on: Option<FileSystem>) -> Result<Root, Error> {
+        let dir = scratch.join(name);
+        let volume = on.map(|file_system| Volume::fresh(file_system, &dir)).transpose()?;
+        let path = volume.as_ref().map_or(dir, |volume| volume.path().join(name));
+        Ok(Root { path, volume })
+    }
+}
 
 /// The directory of one side and the search path on which it finds `git`.
 pub(super) struct Side {
     pub(super) name: &'static str,
     root: PathBuf,
+    /// Unmounted when the side is dropped.
+    _volume: Option<Volume>,
     path: std::ffi::OsString,
 }
 
@@ -41,12 +61,12 @@ impl Side {
     /// Creates the copy. `first` is a program that is found in PATH as `git` before the real one.
     pub(super) fn make(
         name: &'static str,
-        scratch: &Path,
+        root: Root,
         source: &Path,
         git: &Path,
         first: Option<&Path>,
     ) -> Result<Side, Error> {
-        let root = scratch.join(name);
+        let Root { path: root, volume } = root;
         let _ = fs::remove_dir_all(&root);
         let bin = root.join("bin");
         io_of("cannot create", &bin, fs::create_dir_all(&bin))?;
@@ -58,7 +78,7 @@ impl Side {
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::join_paths(dirs.chain(std::env::split_paths(&inherited)))
             .map_err(|error| Error::Setup(error.to_string()))?;
-        let side = Side { name, root, path };
+        let side = Side { name, root, _volume: volume, path };
         let source = source.display().to_string();
         must(git, &["clone", "-q", "--shared", "--no-checkout", "--template=", &source, "repo"], &side.root)?;
         let repo = side.repo();

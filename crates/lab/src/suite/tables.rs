@@ -152,8 +152,8 @@ pub(super) static TABLES: [Table; 14] = [
         name: "day",
         tree: Tree::Repo,
         peers: Peers::Git,
-        full: share(5, "day --runs 1"),
-        quick: quick(50, "day --made 3000 --commands 140 --agents 4 --worktrees 1 --runs 1"),
+        full: share(5, "day --on ext4 --runs 1"),
+        quick: quick(50, "day --on ext4 --made 3000 --commands 140 --agents 4 --worktrees 1 --runs 1"),
     },
     Table { name: "memory", tree: Tree::Repo, peers: Peers::Git, full: share(3, "memory"), quick: None },
 ];
