@@ -149,6 +149,9 @@ pub(crate) struct Sample {
     /// The number of system calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) calls: Option<i64>,
+    /// The number of instructions that the program itself ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) instructions: Option<i64>,
     /// The number of requests the disk served; 0 if they are not counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) operations: u64,
