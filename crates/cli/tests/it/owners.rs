@@ -18,10 +18,7 @@ const USERS: &[(&str, &str)] = &[
     ("help/manual.rs", "pages of the manual in the directory that the user names"),
     ("profile/mod.rs", "a profile, which ends with a mark of sapwood"),
     ("sapwood/src/ci/directory.rs", "the directory of a job, on a runner or with `--clean`"),
-    (
-        "sapwood/src/ci/inherited.rs",
-        "the Git directories and submodules of a job, on a runner or with `--clean`",
-    ),
+    ("sapwood/src/ci/removal.rs", "the directory of a job, on a runner or with `--clean`"),
     ("shim/install.rs", "the link `git` that leads to sapwood"),
     ("submodules/connect.rs", "`.git` of a submodule"),
 ];
@@ -53,6 +50,7 @@ const OWN: &[(&str, &[&str])] = &[
             "engine/src/switch/state.rs",
             "engine/src/trash.rs",
             "engine/src/worktree/admin.rs",
+            "sapwood/src/ci/settings.rs",
             "sapwood/src/commit/mod.rs",
             "sapwood/src/object_files/prune_packed.rs",
             "sapwood/src/submodule/update/repository.rs",
@@ -147,7 +145,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("a temporary directory of this command", &["sign/mod.rs", "sapwood/src/compare/mod.rs"]),
     (
         "credentials of a job, which begin with a mark of sapwood, and the files of their name",
-        &["sapwood/src/ci/credentials.rs", "sapwood/src/ci/ssh.rs"],
+        &["sapwood/src/ci/cleanup.rs", "sapwood/src/ci/credentials.rs", "sapwood/src/ci/ssh.rs"],
     ),
     ("any of these", &["engine/src/files/own.rs"]),
 ];

@@ -4,12 +4,15 @@
 //! submodules. A clean-up that was killed is completed by the next one, and a checkout in the same
 //! directory begins with one. Other settings and files are not touched.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BString, ByteSlice as _};
 use sys::{FileType, by_path};
 
-use super::{credentials, directory::cannot};
+use super::{credentials, directory::cannot, inherited};
 use crate::{Error, PlanError, RunError};
 
 /// The worktree to clean up.
@@ -17,6 +20,9 @@ use crate::{Error, PlanError, RunError};
 pub struct Request {
     /// The worktree, absolute.
     pub dir: PathBuf,
+    /// The directory for secrets of the runner. Without one, credentials are removed wherever they
+    /// are: a user calls.
+    pub secrets: Option<PathBuf>,
 }
 
 /// The credentials that will be removed.
@@ -24,10 +30,14 @@ pub struct Request {
 pub struct Plan {
     /// The files with secrets.
     files: Vec<BString>,
+    /// Files of killed checkouts that no configuration includes.
+    abandoned: Vec<PathBuf>,
     /// The configuration files that include some.
     configs: Vec<PathBuf>,
     /// The configuration files that cannot be read.
     failures: Vec<Error>,
+    /// The directory for secrets, if it cannot be read.
+    unread: Option<Error>,
 }
 
 /// The result.
@@ -39,10 +49,12 @@ pub struct Report {
     pub configs: usize,
     /// An error for each file that was not removed or changed.
     pub failures: Vec<Error>,
+    /// An error for each file of a killed checkout that stays in the directory for secrets.
+    pub abandoned: Vec<Error>,
 }
 
 impl Report {
-    /// Returns the first failure as an error.
+    /// Returns the first failure in the repository as an error.
     pub(super) fn complete(self) -> Result<(), Error> {
         self.failures.into_iter().next().map_or(Ok(()), Err)
     }
@@ -63,9 +75,25 @@ pub fn plan(request: Request) -> Result<Plan, PlanError> {
             Err(error) => plan.failures.push(error),
         }
     }
+    // A job can include the credentials of another one that runs.
+    if let Some(secrets) = &request.secrets {
+        let is_here = |file: &BString| {
+            let dir = Path::new(sys::os_str(file.as_bstr())).parent().map(by_path::realpath_forgiving);
+            let places = git_dirs.iter().chain([secrets]);
+            dir.is_some_and(|dir| {
+                places.map(|place| by_path::realpath_forgiving(place)).any(|place| place == dir)
+            })
+        };
+        plan.files.retain(is_here);
+    }
     match git_dirs.first().map(|top| credentials::left_in(top)) {
         Some(Ok(left)) => plan.files.extend(left),
         Some(Err(error)) => plan.failures.push(error),
+        None => {}
+    }
+    match request.secrets.as_deref().map(credentials::abandoned_in) {
+        Some(Ok(abandoned)) => plan.abandoned = abandoned,
+        Some(Err(error)) => plan.unread = Some(error),
         None => {}
     }
     Ok(plan)
@@ -74,11 +102,20 @@ pub fn plan(request: Request) -> Result<Plan, PlanError> {
 impl Plan {
     /// Removes them. A failure is noted, and the rest is removed all the same.
     pub fn run(self) -> Result<Report, RunError> {
-        let mut report = Report { failures: self.failures, ..Report::default() };
+        let abandoned = self.unread.into_iter().collect();
+        let mut report = Report { failures: self.failures, abandoned, ..Report::default() };
         for file in &self.files {
             match credentials::remove(file.as_bstr()) {
                 Ok(removed) => report.files += removed,
                 Err(error) => report.failures.push(error),
+            }
+        }
+        for file in &self.abandoned {
+            match by_path::remove_file(file) {
+                Ok(()) => report.files += 1,
+                // It lay beside a file of credentials.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => report.abandoned.push(cannot("remove", file)(error)),
             }
         }
         for path in &self.configs {
@@ -101,12 +138,12 @@ pub(super) fn git_dirs(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = vec![top.clone()];
     let mut pending = vec![top.join("modules")];
     while let Some(dir) = pending.pop() {
-        let entries = match by_path::list(&dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(cannot("read", &dir)(error)),
-        };
-        let dirs = entries.into_iter().filter(|(_, kind)| *kind == FileType::Directory);
+        // A job may have put a link there.
+        let stat = by_path::stat(&dir).map_err(cannot("examine", &dir))?;
+        if !stat.is_some_and(|stat| stat.file_type == FileType::Directory) {
+            continue;
+        }
+        let dirs = inherited::entries(&dir)?.into_iter().filter(|(_, kind)| *kind == FileType::Directory);
         for inner in dirs.map(|(name, _)| dir.join(name)) {
             // The name of a submodule may have slashes.
             if by_path::stat(&inner.join("HEAD")).map_err(cannot("examine", &inner))?.is_some() {

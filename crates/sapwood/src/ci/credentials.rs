@@ -16,10 +16,11 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::config::{Change, Edit};
 use repo::keys;
 use store::{Fsync, LockOptions};
-use sys::by_path;
+use sys::{FileType, by_path};
 
 use super::{
     directory::cannot,
+    inherited, settings,
     ssh::{self, Connection, Ssh},
 };
 use crate::{Error, text};
@@ -30,6 +31,9 @@ const SUFFIX: &str = ".config";
 
 /// The first line of such a file. A file without it is never removed.
 const MARK: &str = "# Credentials of one job, written by 'sapwood ci checkout'.\n";
+
+/// A larger file has no credentials.
+const LIMIT: u64 = 1 << 20;
 
 /// The largest number of names that are tried for a new file.
 const ATTEMPTS: u32 = 1000;
@@ -156,16 +160,41 @@ pub(super) fn with_end(stem: &Path, end: &str) -> PathBuf {
 /// Returns the files of killed checkouts in a Git directory: those with credentials, and keys that
 /// no configuration includes.
 pub(super) fn left_in(git_dir: &Path) -> Result<Vec<BString>, Error> {
-    let entries = match by_path::list(git_dir) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        listed => listed.map_err(cannot("read", git_dir))?,
-    };
-    let ends = [ssh::KEY, ssh::HOSTS].map(str::as_bytes);
-    let is_left =
-        |name: &[u8]| name.starts_with(PREFIX.as_bytes()) && ends.iter().any(|end| name.ends_with(end));
-    let names = entries.into_iter().map(|(name, _)| name).filter(|name| is_left(name.as_encoded_bytes()));
+    let names = files_in(git_dir)?.into_iter().filter(|name| !name.ends_with(SUFFIX));
     let credentials = names.map(|name| git_dir.join(name).with_extension(&SUFFIX[1..]));
     Ok(credentials.map(|path| path.into_os_string().into_encoded_bytes().into()).collect())
+}
+
+/// Returns the files of killed checkouts in a directory that other jobs use too: their process has
+/// ended, and no credentials that a configuration may include belong to them.
+pub(super) fn abandoned_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for name in files_in(dir)? {
+        let path = dir.join(&name);
+        let credentials = path.with_extension(&SUFFIX[1..]);
+        let stat = by_path::stat(&credentials).map_err(cannot("examine", &credentials))?;
+        if stat.is_none_or(|stat| stat.file_type == FileType::File && stat.size == 0) && has_ended(&name) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns true if the process that made a file has ended. A file with the number of this process
+/// is older than it: it has made none yet.
+fn has_ended(name: &str) -> bool {
+    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+    let runs = |number: u32| !matches!(by_path::stat(&Path::new("/proc").join(number.to_string())), Ok(None));
+    // Without `/proc` every process seems to have ended.
+    number.is_some_and(|number| number == std::process::id() || runs(std::process::id()) && !runs(number))
+}
+
+/// Returns the names of the files of checkouts in a directory.
+fn files_in(dir: &Path) -> Result<Vec<String>, Error> {
+    let ends = [SUFFIX, ssh::KEY, ssh::HOSTS];
+    let files = inherited::entries(dir)?.into_iter().filter(|(_, kind)| *kind == FileType::File);
+    let names = files.filter_map(|(name, _)| name.into_string().ok());
+    Ok(names.filter(|name| name.starts_with(PREFIX) && ends.iter().any(|end| name.ends_with(end))).collect())
 }
 
 /// A file for credentials. It is empty until the configuration includes it: a process that is
@@ -204,7 +233,7 @@ pub(super) fn include(config: &Path, files: &[BString]) -> Result<(), Error> {
 /// Returns the files that [`include()`] has added to `config`.
 pub(super) fn included(config: &Path) -> Result<Vec<BString>, Error> {
     let key = keys::include::PATH.name();
-    let pairs = repo::config_file(config)?;
+    let pairs = settings::read(config)?;
     let values = pairs.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case(key.as_bytes()));
     Ok(values.filter_map(|(_, value)| value).filter(|value| is_ours(value.as_bstr())).collect())
 }
@@ -233,8 +262,14 @@ pub(super) fn exclude(config: &Path) -> Result<(), Error> {
 /// number of files.
 pub(super) fn remove(file: &BStr) -> Result<usize, Error> {
     let path = Path::new(sys::os_str(file));
+    let stat = by_path::stat(path).map_err(cannot("examine", path))?;
+    if !path.is_absolute() || stat.is_some_and(|stat| stat.file_type != FileType::File || stat.size > LIMIT) {
+        return Ok(0);
+    }
     let content = by_path::read(path).map_err(cannot("read", path))?;
-    if !path.is_absolute() || content.as_ref().is_some_and(|content| !content.starts_with(MARK.as_bytes())) {
+    // A killed checkout has written nothing.
+    let is_ours = |content: &Vec<u8>| content.is_empty() || content.starts_with(MARK.as_bytes());
+    if content.as_ref().is_some_and(|content| !is_ours(content)) {
         return Ok(0);
     }
     // A key without its file of credentials is one of a killed checkout.

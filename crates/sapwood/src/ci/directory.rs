@@ -10,11 +10,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use repo::{OpenOptions, keys, wire::url::without_credentials};
 use sys::{FileType, by_path};
 
-use super::checkout::Clean;
+use super::{
+    checkout::Clean,
+    linked,
+    removal::{open_up, remove},
+    settings,
+};
 use crate::Error;
 
 /// The content of the directory before a checkout.
@@ -27,6 +32,9 @@ pub(super) enum Found {
     /// Something else; a clause that says it.
     Other(String),
 }
+
+/// The place of a repository that cannot be used, while a new one is made.
+const ASIDE: &str = ".sapwood-ci-aside";
 
 /// The rules for the directory.
 #[derive(Clone, Debug)]
@@ -46,6 +54,9 @@ impl Directory {
             Some(stat) if stat.file_type != FileType::Directory => {
                 return Err(Error::failed(format!("'{shown}' is not a directory")));
             }
+            Some(stat) if self.clean.removes() && stat.mode & 0o700 != 0o700 => {
+                return Ok(Found::Other("its permissions keep its owner out".into()));
+            }
             Some(_) => {}
         }
         if by_path::list(path).map_err(cannot("read", path))?.is_empty() {
@@ -54,12 +65,19 @@ impl Directory {
         let git_dir = path.join(".git");
         match by_path::stat(&git_dir).map_err(cannot("examine", &git_dir))? {
             None => return Ok(Found::Other("it is not empty, and no repository".into())),
-            Some(stat) if stat.file_type != FileType::Directory => {
+            Some(stat) if stat.file_type == FileType::Directory => {}
+            // A job could keep the next ones out.
+            Some(_) if self.clean.removes() && !linked::is_linked(path) => {
+                return Ok(Found::Other("its '.git' leads to no repository that knows it".into()));
+            }
+            Some(_) => {
                 return Err(Error::failed(format!(
                     "'{shown}' is a linked worktree or a submodule: check out into another directory"
                 )));
             }
-            Some(_) => {}
+        }
+        if self.clean.removes() {
+            return self.look_at_inherited(url, open, trusts_owner);
         }
         let open = OpenOptions { work_tree: Some(path.clone()), cwd: path.clone(), ..open.clone() };
         let opened = if trusts_owner {
@@ -72,20 +90,53 @@ impl Directory {
             Err(error) if is_owned_by_another(&error) => return Err(error.into()),
             Err(error) => return Ok(Found::Other(format!("its repository cannot be opened: {error}"))),
         };
-        // Commands would clean and write there.
-        let elsewhere = repo.config_str(&keys::core::WORKTREE).filter(|worktree| {
-            let worktree = path.join(".git").join(sys::os_str(worktree));
-            by_path::realpath_forgiving(&worktree) != by_path::realpath_forgiving(path)
-        });
-        if let Some(worktree) = elsewhere {
-            return Ok(Found::Other(format!("the worktree of its repository is '{worktree}'")));
-        }
+        let worktree = repo.config_str(&keys::core::WORKTREE).unwrap_or_default();
         let origin = repo.config_str(&keys::remote::URL.of("origin")).unwrap_or_default();
-        let (origin, url) = (without_credentials(origin.as_bstr()), without_credentials(url.as_bstr()));
+        Ok(self.compare(worktree.as_bstr(), origin.as_bstr(), url))
+    }
+
+    /// Examines a clone that will be cleaned. Reads as little as possible, and nothing that a job
+    /// can lead elsewhere: Git's commands find the other damage, once this is removed.
+    fn look_at_inherited(
+        &self,
+        url: &BString,
+        open: &OpenOptions,
+        trusts_owner: bool,
+    ) -> Result<Found, Error> {
+        let git_dir = self.path.join(".git");
+        if !trusts_owner {
+            repo::check_worktree_owner(open, &self.path, Some(&git_dir), &git_dir)?;
+        }
+        if !matches!(by_path::stat(&git_dir.join("HEAD")), Ok(Some(stat)) if stat.file_type == FileType::File)
+        {
+            return Ok(Found::Other("its repository has no HEAD".into()));
+        }
+        let config = git_dir.join("config");
+        let value = |name: &str| settings::value(&config, name).map(Option::unwrap_or_default);
+        let (origin, worktree) =
+            match (value(keys::remote::URL.of("origin").name()), value(keys::core::WORKTREE.name())) {
+                (Ok(origin), Ok(worktree)) => (origin, worktree),
+                (Err(error), _) | (_, Err(error)) => {
+                    return Ok(Found::Other(format!("its repository cannot be opened: {error}")));
+                }
+            };
+        Ok(self.compare(worktree.as_bstr(), origin.as_bstr(), url))
+    }
+
+    /// Compares the settings of a repository with the request.
+    fn compare(&self, worktree: &BStr, origin: &BStr, url: &BString) -> Found {
+        // Commands would clean and write there.
+        let elsewhere = self.path.join(".git").join(sys::os_str(worktree));
+        if !worktree.is_empty()
+            && by_path::realpath_forgiving(&elsewhere) != by_path::realpath_forgiving(&self.path)
+        {
+            return Found::Other(format!("the worktree of its repository is '{worktree}'"));
+        }
+        let (origin, url) = (without_credentials(origin), without_credentials(url.as_bstr()));
         match origin == url {
-            true => Ok(Found::Clone),
-            false if origin.is_empty() => Ok(Found::Other("its repository has no remote 'origin'".into())),
-            false => Ok(Found::Other(format!("it is a clone of '{origin}'"))),
+            true => Found::Clone,
+            false if origin.is_empty() => Found::Other("its repository has no remote 'origin'".into()),
+            false => Found::Other(format!("it is a clone of '{origin}'")),
         }
     }
 
@@ -98,12 +149,11 @@ impl Directory {
             return refuse("; --clean removes what is in it".into());
         }
         self.may_be_cleaned()?;
-        let linked = by_path::list(&self.path.join(".git/worktrees")).unwrap_or_default();
-        if self.clean != Clean::Asked && !linked.is_empty() {
+        if self.clean != Clean::Asked && !linked::worktrees(&self.path).is_empty() {
             return refuse("; linked worktrees need its repository. --clean removes it all the same".into());
         }
         let has = |name: &&str| matches!(by_path::stat(&self.path.join(name)), Ok(Some(_)));
-        if self.clean != Clean::Asked && ["HEAD", "objects", "refs"].iter().all(has) {
+        if self.clean != Clean::Asked && ["HEAD", "objects", "refs"].iter().all(has) && !has(&".git") {
             return refuse("; it is a Git directory. --clean removes it all the same".into());
         }
         Ok(())
@@ -133,27 +183,53 @@ impl Directory {
     /// Removes the content of the directory, and keeps the directory: it may be the current one of
     /// a process.
     pub(super) fn empty(&self) -> Result<(), Error> {
+        self.empty_but(&[])
+    }
+
+    /// Like [`Directory::empty`], without the entries `kept`.
+    fn empty_but(&self, kept: &[&str]) -> Result<(), Error> {
+        open_up(&self.path);
         // The repository goes last: a job that was killed finds a clone, or nothing.
         let mut entries = by_path::list(&self.path).map_err(cannot("read", &self.path))?;
         entries.sort_by_key(|(name, _)| name == ".git");
-        for (name, kind) in entries {
-            let path = self.path.join(name);
-            let removed = match kind {
-                FileType::Directory => by_path::remove_dir_all(&path),
-                _ => by_path::remove_file(&path),
-            };
-            removed.map_err(cannot("remove", &path))?;
+        entries.retain(|(name, _)| kept.iter().all(|kept| name != kept));
+        entries.into_iter().try_for_each(|(name, kind)| remove(&self.path.join(name), kind))
+    }
+
+    /// Moves the repository aside, so that a new one can be made. Refuses as
+    /// [`Directory::may_be_emptied`].
+    pub(super) fn set_aside(&self) -> Result<(), Error> {
+        self.may_be_emptied("its repository cannot be used")?;
+        let (git_dir, aside) = (self.path.join(".git"), self.path.join(ASIDE));
+        by_path::rename_new(&git_dir, &aside).map_err(cannot("rename", &git_dir))
+    }
+
+    /// Removes the files of the repository that was set aside.
+    pub(super) fn empty_beside_aside(&self) -> Result<(), Error> {
+        self.empty_but(&[".git", ASIDE])
+    }
+
+    /// Removes the repository that was set aside.
+    pub(super) fn forget_aside(&self) -> Result<(), Error> {
+        remove(&self.path.join(ASIDE), FileType::Directory)
+    }
+
+    /// Brings back the repository that was set aside, in the place of the new one.
+    pub(super) fn bring_back(&self) -> Result<(), Error> {
+        let (git_dir, aside) = (self.path.join(".git"), self.path.join(ASIDE));
+        if by_path::stat(&git_dir).map_err(cannot("examine", &git_dir))?.is_some() {
+            remove(&git_dir, FileType::Directory)?;
         }
-        Ok(())
+        by_path::rename(&aside, &git_dir).map_err(cannot("rename", &aside))
     }
 }
 
 /// Removes the repositories of all submodules. Their worktrees are gone by then.
 pub(super) fn remove_submodules(dir: &Path) -> Result<(), Error> {
     let modules = dir.join(".git/modules");
-    match by_path::remove_dir_all(&modules) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(cannot("remove", &modules)),
+    match by_path::stat(&modules).map_err(cannot("examine", &modules))? {
+        Some(stat) => remove(&modules, stat.file_type),
+        None => Ok(()),
     }
 }
 

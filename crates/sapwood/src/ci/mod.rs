@@ -7,13 +7,19 @@
 //! Design: docs/design/ci-checkout.md.
 
 pub mod checkout;
+mod clean;
 pub mod cleanup;
 mod credentials;
 mod directory;
 mod inherited;
+mod linked;
 mod refs;
+mod removal;
+mod settings;
 mod ssh;
 mod steps;
+mod submodules;
+mod worktree;
 
 use std::path::Path;
 

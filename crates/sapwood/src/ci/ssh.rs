@@ -7,12 +7,12 @@
 
 use std::{
     fmt,
-    io::{ErrorKind, Write as _},
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
 use bstr::{BString, ByteSlice as _};
-use sys::by_path;
+use sys::{FileType, by_path};
 
 use super::{credentials, directory::cannot};
 use crate::{Error, text};
@@ -142,12 +142,11 @@ pub(super) fn remove_beside(file: &Path) -> Result<usize, Error> {
     let mut removed = 0;
     for end in [KEY, HOSTS] {
         let path = file.with_extension(&end[1..]);
-        match by_path::remove_file(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            done => {
-                done.map_err(cannot("remove", &path))?;
-                removed += 1;
-            }
+        // A directory of this name is a job's.
+        let stat = by_path::stat(&path).map_err(cannot("examine", &path))?;
+        if stat.is_some_and(|stat| stat.file_type == FileType::File) {
+            by_path::remove_file(&path).map_err(cannot("remove", &path))?;
+            removed += 1;
         }
     }
     Ok(removed)

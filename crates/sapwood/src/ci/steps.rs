@@ -1,6 +1,6 @@
 //! The steps of a checkout, as Git's command lines.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::keys;
@@ -10,8 +10,7 @@ use super::{
     Program, Step,
     checkout::{Plan, Report, Submodules, Way},
     cleanup, credentials,
-    directory::{self, cannot},
-    inherited,
+    directory::cannot,
     refs::{self, Head},
     ssh::Connection,
 };
@@ -19,8 +18,8 @@ use crate::{Error, RunError, text};
 
 /// A checkout that runs.
 pub(super) struct Job<'a, P> {
-    plan: Plan,
-    program: &'a P,
+    pub(super) plan: Plan,
+    pub(super) program: &'a P,
     /// The settings that hold secrets.
     settings: Vec<BString>,
     ssh: Option<Connection>,
@@ -35,24 +34,16 @@ impl<'a, P: Program> Job<'a, P> {
 
     pub(super) fn run(mut self) -> Result<Report, P::Error> {
         let reused = self.prepare_directory()?;
-        self.prepare_repository(reused)?;
-        if self.ssh.is_none() {
-            self.connect()?;
-        }
-        if self.plan.target.name.is_none() && self.plan.target.commit.is_none() {
-            self.plan.target.name = Some(self.default_branch()?);
-        }
-        self.fetch(reused)?;
-        let head = self.plan.target.head(|name| self.is_there(name)).ok_or_else(|| {
+        let (commit, reused) = match self.make(reused, false) {
+            // A job can damage objects and refs such that each later fetch or checkout fails.
+            Err(error) if reused && self.plan.request.clean.removes() => (self.make_anew(error)?, false),
+            made => (made?, reused),
+        };
+        let Some(commit) = commit else {
             let name = self.plan.target.name.clone().unwrap_or_default();
-            Error::failed(text!("'", name, "' is neither a branch nor a tag of the repository"))
-        })?;
-        self.take_base(&head)?;
-        self.fetch_lfs(&head)?;
-        self.set_patterns(reused)?;
-        self.check_out(&head)?;
-        self.check_out_submodules(reused)?;
-        let commit = self.answer(&["rev-parse", "--verify", "HEAD"])?.ok_or(Error::NoHead)?;
+            let error = text!("'", name, "' is neither a branch nor a tag of the repository");
+            return Err(Error::failed(error).into());
+        };
         if let Some(wanted) = self.plan.target.commit.as_ref().filter(|wanted| **wanted != commit) {
             return Err(Error::failed(text!("HEAD is at ", commit, ", and not at ", wanted)).into());
         }
@@ -63,8 +54,48 @@ impl<'a, P: Program> Job<'a, P> {
         Ok(Report { reference, commit, reused, credentials })
     }
 
+    /// Fetches and checks out. Returns the commit of HEAD; `None` if the server does not have the
+    /// ref. `has_aside` is true if another repository was set aside.
+    fn make(&mut self, reused: bool, has_aside: bool) -> Result<Option<BString>, P::Error> {
+        self.prepare_repository(reused)?;
+        if self.ssh.is_none() {
+            self.connect()?;
+        }
+        if self.plan.target.name.is_none() && self.plan.target.commit.is_none() {
+            self.plan.target.name = Some(self.default_branch()?);
+        }
+        self.fetch(reused)?;
+        let Some(head) = self.plan.target.head(|name| self.is_there(name)) else { return Ok(None) };
+        if has_aside {
+            self.plan.directory.empty_beside_aside()?;
+        }
+        self.take_base(&head)?;
+        self.fetch_lfs(&head)?;
+        self.set_patterns(reused)?;
+        self.check_out(&head)?;
+        self.check_out_submodules(reused)?;
+        Ok(Some(self.answer(&["rev-parse", "--verify", "HEAD"])?.ok_or(Error::NoHead)?))
+    }
+
+    /// Repeats a checkout that failed in the clone of an earlier job with a new repository. Brings
+    /// the clone back, and returns `error`, if that fails too: the clone is not the reason.
+    fn make_anew(&mut self, error: P::Error) -> Result<Option<BString>, P::Error> {
+        self.ssh = None;
+        if self.plan.directory.set_aside().is_err() {
+            return Err(error);
+        }
+        let made = self.make(false, true);
+        if let Ok(Some(_)) = made {
+            self.plan.directory.forget_aside()?;
+            return made;
+        }
+        self.ssh = None;
+        self.plan.directory.bring_back()?;
+        made.map_err(|_| error)
+    }
+
     /// Writes the key for ssh. The repository exists by then: it has the place for the file.
-    fn connect(&mut self) -> Result<(), Error> {
+    pub(super) fn connect(&mut self) -> Result<(), Error> {
         let request = &self.plan.request;
         let rewrites = request.files.submodules != Submodules::None;
         self.ssh = request.access.ssh.connect()?;
@@ -76,13 +107,15 @@ impl<'a, P: Program> Job<'a, P> {
     /// Makes the directory, or makes it usable. Returns true if its repository is used again.
     fn prepare_directory(&mut self) -> Result<bool, P::Error> {
         let dir = &self.plan.request.dir;
+        let cleaned = self.clean_up();
         match self.plan.way {
             Way::New => by_path::create_dir_all(dir).map_err(cannot("create", dir))?,
             Way::Remake => self.plan.directory.empty()?,
             Way::Reuse => {
-                let request = cleanup::Request { dir: dir.clone() };
-                cleanup::plan(request).map_err(of_plan)?.run().map_err(of_run)?.complete()?;
-                if !self.plan.request.clean.removes() || self.clean()? {
+                if !self.plan.request.clean.removes() {
+                    return Ok(cleaned.map(|()| true)?);
+                }
+                if cleaned.is_ok() && self.clean()? {
                     return Ok(true);
                 }
                 self.ssh = None;
@@ -93,83 +126,11 @@ impl<'a, P: Program> Job<'a, P> {
         Ok(false)
     }
 
-    /// Brings the worktree of an earlier job to the state of its commit. Returns false if that
-    /// fails.
-    fn clean(&mut self) -> Result<bool, P::Error> {
-        // A directory in which this fails is emptied.
-        if inherited::discard(&self.plan.request.dir).is_err() {
-            return Ok(false);
-        }
-        self.connect()?;
-        let request = &self.plan.request;
-        // Without a commit there is nothing to reset to.
-        let Some(head) = self.answer(&["rev-parse", "--verify", "-q", "HEAD"])? else { return Ok(false) };
-        let is_attached = self.answer(&["symbolic-ref", "-q", "HEAD"])?.is_some();
-        let detach = [words(&["update-ref", "--no-deref", "HEAD"]), vec![head]].concat();
-        if is_attached && self.program.run(self.step(&detach))? != 0 {
-            return Ok(false);
-        }
-        let git_dirs = inherited::submodules(&request.dir)?;
-        Ok(self.remove_refs()? && self.clean_worktree(&request.dir, request.files.submodules, &git_dirs)?)
-    }
-
-    /// Brings the files in `dir` to the state of HEAD. A submodule that the job wants, and whose
-    /// repository is one of `git_dirs`, is cleaned in the same way; another one is emptied.
-    fn clean_worktree(&self, dir: &Path, wanted: Submodules, git_dirs: &[PathBuf]) -> Result<bool, P::Error> {
-        let list = words(&["ls-files", "-v", "--stage", "-z"]);
-        let Some(list) = self.program.read(Step { dir, ..self.step(&list) })? else { return Ok(false) };
-        let entries = || list.split(|&byte| byte == 0).filter(|line| !line.is_empty());
-        // Git leaves files alone that the index says to be outside of the sparse checkout, or to be
-        // unchanged.
-        let is_hidden = |line: &[u8]| line[0] == b'S' || line[0].is_ascii_lowercase();
-        let succeeds = |args: &[&str]| -> Result<bool, P::Error> {
-            Ok(self.program.run(Step { dir, ..self.step(&words(args)) })? == 0)
-        };
-        if entries().any(is_hidden) && !self.is_sparse(dir)? && !succeeds(&["read-tree", "--empty"])? {
-            return Ok(false);
-        }
-        let below = if wanted == Submodules::Recursive { wanted } else { Submodules::None };
-        let links = entries().filter(|line| line.get(2..).is_some_and(|line| line.starts_with(b"160000 ")));
-        for (_, path) in links.filter_map(|line| line.split_once_str("\t")) {
-            let path = Path::new(sys::os_str(path.as_bstr()));
-            let is_own = wanted != Submodules::None && inherited::is_own_submodule(dir, path, git_dirs);
-            if !is_own || !self.clean_worktree(&dir.join(path), below, git_dirs)? {
-                inherited::empty_submodule(dir, path)?;
-            }
-        }
-        Ok(succeeds(&["clean", "-ffdxq"])? && succeeds(&["reset", "-q", "--hard", "HEAD"])?)
-    }
-
-    fn is_sparse(&self, dir: &Path) -> Result<bool, P::Error> {
-        let args = words(&["config", "--bool", keys::core::SPARSE_CHECKOUT.name()]);
-        let answer = self.program.read(Step { dir, ..self.step(&args) })?;
-        Ok(answer.is_some_and(|answer| answer.trim_end() == b"true"))
-    }
-
-    /// Removes local branches, replacements of objects, and refs that are in the way of those that
-    /// the fetch writes. The branch of a linked worktree stays: it may be the only name of commits
-    /// that somebody made.
-    fn remove_refs(&self) -> Result<bool, P::Error> {
-        let format = "--format=%(refname) %(worktreepath)";
-        let patterns = ["refs/heads", "refs/remotes/origin", "refs/replace"];
-        let list = [words(&["for-each-ref", format]), words(&patterns)].concat();
-        let Some(refs) = self.answer_of(list)? else { return Ok(false) };
-        let is_unwanted = |line: &[u8]| {
-            let (name, worktree) = line.split_once_str(" ").unwrap_or((line, &b""[..]));
-            let is_unwanted = if name.starts_with(b"refs/heads/") {
-                worktree.trim().is_empty()
-            } else {
-                name.starts_with(b"refs/replace/") || self.plan.target.conflicts_with(name.as_bstr())
-            };
-            is_unwanted.then(|| text!("delete ", name, "\n"))
-        };
-        let lines = refs.lines().filter_map(is_unwanted);
-        let input: BString = bstr::concat(lines).into();
-        if input.is_empty() {
-            return Ok(true);
-        }
-        let args = words(&["update-ref", "--no-deref", "--stdin"]);
-        Ok(self.program.run(Step { input: &input, ..self.step(&args) })? == 0)
+    /// Removes the credentials of killed jobs, also beside a directory that is made anew.
+    fn clean_up(&self) -> Result<(), Error> {
+        let (dir, secrets) = (self.plan.request.dir.clone(), self.plan.request.access.ssh.dir.clone());
+        let request = cleanup::Request { dir, secrets: Some(secrets) };
+        cleanup::plan(request).map_err(of_plan)?.run().map_err(of_run)?.complete()
     }
 
     fn prepare_repository(&self, reused: bool) -> Result<(), P::Error> {
@@ -322,49 +283,6 @@ impl<'a, P: Program> Job<'a, P> {
         self.git_of(args)
     }
 
-    /// Checks out submodules. One that a killed job has left without a commit stops Git, so those
-    /// of a directory that is used again are made anew if they cannot be updated.
-    fn check_out_submodules(&self, reused: bool) -> Result<(), P::Error> {
-        let request = &self.plan.request;
-        let recursive = match request.files.submodules {
-            Submodules::None => return Ok(()),
-            Submodules::Direct => Vec::new(),
-            Submodules::Recursive => words(&["--recursive"]),
-        };
-        // The settings of a user stay.
-        let keeps_settings = reused && !request.clean.removes();
-        if !keeps_settings {
-            self.git_of([words(&["submodule", "sync", "-q"]), recursive.clone()].concat())?;
-        }
-        let mut args = words(&["submodule", "update", "--init"]);
-        if request.clean.removes() {
-            args.push("--force".into());
-        }
-        if request.history.depth > 0 {
-            args.push(format!("--depth={}", request.history.depth).into());
-        }
-        let update = [args, recursive].concat();
-        if self.program.run(self.step(&update))? != 0 {
-            if reused && request.clean.removes() {
-                self.git(&["submodule", "deinit", "-q", "--force", "--all"])?;
-                directory::remove_submodules(&request.dir)?;
-            }
-            self.git_of(update)?;
-        }
-        let git_dirs = if keeps_settings { Vec::new() } else { cleanup::git_dirs(&request.dir)? };
-        for git_dir in git_dirs.iter().skip(1) {
-            let file = BString::from(git_dir.join("config").as_os_str().as_encoded_bytes());
-            self.git_of(vec![
-                "config".into(),
-                "--file".into(),
-                file,
-                keys::gc::AUTO.name().into(),
-                "0".into(),
-            ])?;
-        }
-        Ok(())
-    }
-
     /// Writes the credentials for the job. The last step: a checkout that fails leaves none.
     fn keep_credentials(&mut self) -> Result<Option<PathBuf>, P::Error> {
         let request = &self.plan.request;
@@ -396,21 +314,21 @@ impl<'a, P: Program> Job<'a, P> {
         self.answer_of(args).is_ok_and(|found| found.is_some())
     }
 
-    fn step<'s>(&'s self, args: &'s [BString]) -> Step<'s> {
+    pub(super) fn step<'s>(&'s self, args: &'s [BString]) -> Step<'s> {
         Step { dir: &self.plan.request.dir, args, settings: &self.settings, input: b"" }
     }
 
-    fn git(&self, args: &[&str]) -> Result<(), P::Error> {
+    pub(super) fn git(&self, args: &[&str]) -> Result<(), P::Error> {
         self.git_of(words(args))
     }
 
     /// Runs a command that must succeed.
-    fn git_of(&self, args: Vec<BString>) -> Result<(), P::Error> {
+    pub(super) fn git_of(&self, args: Vec<BString>) -> Result<(), P::Error> {
         let code = self.program.run(self.step(&args))?;
         self.ended(&args, code)
     }
 
-    fn ended(&self, args: &[BString], code: u8) -> Result<(), P::Error> {
+    pub(super) fn ended(&self, args: &[BString], code: u8) -> Result<(), P::Error> {
         if code == 0 {
             return Ok(());
         }
@@ -421,18 +339,18 @@ impl<'a, P: Program> Job<'a, P> {
             .into())
     }
 
-    fn answer(&self, args: &[&str]) -> Result<Option<BString>, P::Error> {
+    pub(super) fn answer(&self, args: &[&str]) -> Result<Option<BString>, P::Error> {
         self.answer_of(words(args))
     }
 
     /// Returns the output of a command without white space at its end; `None` if it failed.
-    fn answer_of(&self, args: Vec<BString>) -> Result<Option<BString>, P::Error> {
+    pub(super) fn answer_of(&self, args: Vec<BString>) -> Result<Option<BString>, P::Error> {
         let output = self.program.read(self.step(&args))?;
         Ok(output.map(|output| output.trim_end().into()))
     }
 }
 
-fn words(args: &[&str]) -> Vec<BString> {
+pub(super) fn words(args: &[&str]) -> Vec<BString> {
     args.iter().map(|&arg| arg.into()).collect()
 }
 

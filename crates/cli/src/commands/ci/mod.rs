@@ -121,15 +121,16 @@ fn clean_up(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Some(extra) = extra {
         return Err(Failure::fatal(text!("cleanup takes one directory, and so not '", extra, "'")));
     }
-    let dir = directory(run, given.or(request.path.as_ref()), &Runner::of(run))?;
-    let report = cleanup::plan(cleanup::Request { dir })?.run()?;
-    for failure in &report.failures {
+    let runner = Runner::of(run);
+    let dir = directory(run, given.or(request.path.as_ref()), &runner)?;
+    let report = cleanup::plan(cleanup::Request { dir, secrets: runner.secrets })?.run()?;
+    for failure in report.failures.iter().chain(&report.abandoned) {
         console::error(failure.to_string());
     }
     if !request.quiet {
         console::out(format!("removed credentials: {} files, {} settings", report.files, report.configs));
     }
-    Ok(if report.failures.is_empty() { 0 } else { 1 })
+    Ok(if report.failures.is_empty() && report.abandoned.is_empty() { 0 } else { 1 })
 }
 
 /// A checkout that was asked for.

@@ -3,6 +3,7 @@
 
 mod directory;
 mod inherited;
+mod planted;
 mod secrets;
 mod ssh;
 

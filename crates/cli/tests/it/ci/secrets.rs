@@ -220,3 +220,42 @@ fn a_cleanup_goes_on_after_a_failure() {
     assert_eq!(files_with_token(&at.path), Vec::<String>::new());
     assert_eq!(at.try_git(&["config", "include.path"]).code, 1);
 }
+
+/// A killed checkout has left a key in the directory that jobs share. The next one removes it, and
+/// so does a clean-up; files of a process that runs, and those that a job keeps, stay.
+#[test]
+fn keys_of_killed_checkouts_are_removed() {
+    let server = Server::new();
+    let url = server.url("app");
+    let (at, secrets) = (server.dir("project"), server.dir("project.tmp"));
+    let workspace = at.path.display().to_string();
+    let job = [("CI", "true"), ("GITLAB_CI", "true"), ("CI_PROJECT_DIR", &*workspace)];
+    let mut ended = Command::new("true").spawn().expect("a program");
+    let number = ended.id();
+    ended.wait().expect("it ends");
+    let running = std::process::id();
+    let checkout = ["checkout", "-q", "--ref=main", "--token-env=TOKEN", "--token-user", Nginx::USER, &url];
+    for args in [&checkout[..], &checkout[..], &["cleanup"][..]] {
+        for number in [number, running] {
+            secrets.write(format!("sapwood-ci-{number}-0.key"), "secret");
+            secrets.write(format!("sapwood-ci-{number}-0.hosts"), "host");
+            secrets.write(format!("sapwood-ci-{number}-1.config"), "");
+            secrets.write(format!("sapwood-ci-{number}-2.config"), "# of another checkout of the job\n");
+            secrets.write(format!("sapwood-ci-{number}-2.key"), "secret");
+        }
+        fs::create_dir_all(secrets.join(format!("sapwood-ci-{number}-3.key/x"))).expect("new directories");
+        secrets.write("sapwood-ci-x.key", "of somebody");
+        let run = server.ci(&at, &job, args);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let names = fs::read_dir(&secrets.path).expect("a directory").flatten();
+        let mut names: Vec<_> = names.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
+        names.sort();
+        let (ended, running) = (format!("sapwood-ci-{number}-"), format!("sapwood-ci-{running}-"));
+        let mut expected = vec!["sapwood-ci-x.key".to_owned()];
+        expected.extend(["2.config", "2.key", "3.key"].map(|end| format!("{ended}{end}")));
+        let all = ["0.hosts", "0.key", "1.config", "2.config", "2.key"];
+        expected.extend(all.map(|end| format!("{running}{end}")));
+        expected.sort();
+        assert_eq!(names, expected, "{args:?}");
+    }
+}
