@@ -6,4 +6,5 @@ mod access;
 mod answers;
 mod contract;
 mod faults;
+mod requests;
 mod servers;

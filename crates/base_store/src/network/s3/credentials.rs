@@ -81,14 +81,14 @@ impl Credentials {
             }
         } else if let Some(path) = read("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")? {
             let url = format!("{CONTAINER}{path}");
-            Source::Container { http: Http::near(options, NEAR)?, url, token_file: None }
+            Source::Container { http: http.near(options, NEAR), url, token_file: None }
         } else if let Some(url) = read("AWS_CONTAINER_CREDENTIALS_FULL_URI")? {
             let token_file = read("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")?;
-            Source::Container { http: Http::near(options, NEAR)?, url, token_file }
+            Source::Container { http: http.near(options, NEAR), url, token_file }
         } else {
             let endpoint = read("AWS_METADATA_ENDPOINT")?.unwrap_or_else(|| METADATA.into());
             Source::Machine {
-                http: Http::near(options, NEAR)?,
+                http: http.near(options, NEAR),
                 endpoint: endpoint.trim_end_matches('/').to_owned(),
                 old_too: flag(options, "AWS_IMDSV1_FALLBACK")?,
             }
