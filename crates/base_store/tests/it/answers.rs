@@ -240,7 +240,8 @@ fn giver() -> Answering {
                 response("200 OK", "", json)
             }
             _ if line.contains("AssumeRoleWithWebIdentity") => {
-                assert!(line.contains("RoleArn=arn%3Arole&") && line.contains("WebIdentityToken=pod-token"));
+                assert!(line.contains("RoleArn=arn%3Arole&RoleSessionName=WebIdentitySession&"), "{line}");
+                assert!(line.contains("WebIdentityToken=pod-token"), "{line}");
                 response("200 OK", "", xml)
             }
             _ => response("200 OK", "", "good"),
