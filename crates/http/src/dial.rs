@@ -149,12 +149,12 @@ mod tests {
 
     #[test]
     fn a_silent_address_does_not_delay_the_next_one() {
-        let hour = Duration::from_secs(3600);
+        let long = Duration::from_secs(20);
         for hosts in [&["10.0.0.1", "127.0.0.1"][..], &["::1", "::2", "10.0.0.1", "127.0.0.1", "::3"]] {
-            let connected = first(addresses(hosts), hour, connect).expect("127.0.0.1 answers");
+            let connected = first(addresses(hosts), long, connect).expect("127.0.0.1 answers");
             assert_eq!(connected, addresses(&["127.0.0.1"])[0]);
         }
-        let refused = first(addresses(&["::1", "::2"]), hour, connect).expect_err("all refuse");
+        let refused = first(addresses(&["::1", "::2"]), long, connect).expect_err("all refuse");
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }
 
