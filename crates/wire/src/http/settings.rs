@@ -67,10 +67,11 @@ impl UrlSettings {
         let (mut low_limit, mut low_time) = (0, 0);
         for (name, value) in matching::settings(all.entries(), "http", address, Choice::Best) {
             let text = value.unwrap_or(BStr::new(""));
+            let key = || format!("http.{name}");
             let path = || all.path(text);
             let boolean = || {
                 let parsed = config::parse_bool(value);
-                parsed.ok_or_else(|| Error::Boolean { key: format!("http.{name}"), value: text.to_owned() })
+                parsed.ok_or_else(|| Error::Boolean { key: key(), value: text.to_owned() })
             };
             let number = || {
                 let parsed = config::parse_unsigned(text);
@@ -96,8 +97,8 @@ impl UrlSettings {
                 }
                 b"proactiveauth" => settings.proactive = proactive(text)?,
                 b"extraheader" if text.is_empty() => settings.extra_headers.clear(),
-                b"extraheader" => settings.extra_headers.push(line("http.extraHeader", text)?),
-                b"useragent" => settings.user_agent = line("http.userAgent", text)?,
+                b"extraheader" => settings.extra_headers.push(line(&key(), text)?),
+                b"useragent" => settings.user_agent = line(&key(), text)?,
                 b"proxy" => settings.proxies.configured = Some(text.to_owned()),
                 b"cookiefile" => {
                     (settings.keeps_cookies, settings.cookie_file) = (true, path()?);
