@@ -69,7 +69,8 @@ pub enum Address {
 impl Address {
     /// Parses an address. A relative path starts at `cwd`.
     pub fn parse(text: &BStr, cwd: &Path) -> Result<Address, Error> {
-        parse(text, cwd).map_err(|source| Error::Address { text: without_password(text), source })
+        parse(text, cwd)
+            .map_err(|source| Error::Address { text: http::without_user(text).to_string(), source })
     }
 
     /// Returns the address of a file below the remote, for messages.
@@ -116,7 +117,9 @@ fn parse(text: &BStr, cwd: &Path) -> Result<Address, AddressError> {
         }
         b"oci" | b"oci+http" => {
             let parsed = http::Address::parse(format!("http://{first}/").as_bytes());
-            let parsed = parsed.filter(|parsed| parsed.user.is_none() && parsed.host.is_ascii());
+            let parsed = parsed.filter(|parsed| {
+                parsed.user.is_none() && parsed.host.is_ascii() && !first.contains(['?', '#'])
+            });
             let parsed = parsed.ok_or(AddressError::Part("registry"))?;
             let plain = scheme == b"oci+http" || is_loopback(&parsed);
             let scheme = if plain { Scheme::Http } else { Scheme::Https };
@@ -154,17 +157,6 @@ fn is_repository(name: &str) -> bool {
 fn is_loopback(url: &http::Address) -> bool {
     let host = url.host_name();
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// Returns the text without what may be user and password.
-fn without_password(text: &BStr) -> String {
-    let text = text.to_str_lossy();
-    let Some((scheme, rest)) = text.split_once("://") else { return text.into_owned() };
-    let end = rest.find('/').unwrap_or(rest.len());
-    match rest[..end].rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
-        None => text.into_owned(),
-    }
 }
 
 impl fmt::Display for Address {
@@ -244,11 +236,15 @@ mod tests {
             "oci://host",
             "oci://host/Upper",
             "oci:///a",
+            "oci://h?x/a",
+            "oci+http://h?x/a",
+            "oci+http://h#x/a",
             "oci://alice:secret@host/a",
             "file://host/x",
             "https://",
             "https://alice:secret@host/a?b",
             "https://h/#f",
+            "https://alice:sec/secret@host/a?b",
         ] {
             let error = parsed(text).expect_err(text).to_string();
             assert!(!error.contains("secret"), "{error}");

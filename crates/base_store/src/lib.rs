@@ -56,6 +56,9 @@ pub struct Options<'a> {
     pub pause: Duration,
     /// A file of certificates to trust instead of the system's: `http.sslCAInfo`.
     pub ca_file: Option<PathBuf>,
+    /// A file of certificates to trust a proxy with TLS by, instead of the system's:
+    /// `http.proxySSLCAInfo`.
+    pub proxy_ca_file: Option<PathBuf>,
     /// The URL of a proxy for all requests: `http.proxy`. An empty one means none, also none of the
     /// variables.
     pub proxy: Option<String>,
@@ -80,6 +83,7 @@ impl<'a> Options<'a> {
             patience: Duration::ZERO,
             pause: Duration::from_millis(100),
             ca_file: None,
+            proxy_ca_file: None,
             proxy: None,
             credentials: None,
             headers: Vec::new(),

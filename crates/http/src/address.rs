@@ -1,6 +1,6 @@
 //! HTTP URLs: `http[s]://[user[:password]@]host[:port]/path`.
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 /// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// Parses a URL. Returns `None` if it is not an HTTP URL, or has bytes that are not allowed in
-    /// a request.
+    /// Parses a URL. Returns `None` if it is not an HTTP URL, or has control characters. Blanks and
+    /// bytes outside of ASCII in the path and the query are encoded, as browsers do.
     pub fn parse(text: &[u8]) -> Option<Address> {
         let (scheme, rest) = text.split_once_str("://")?;
         let tls = match scheme.to_ascii_lowercase().as_slice() {
@@ -32,7 +32,7 @@ impl Address {
         let end = rest.find_byteset(b"/?#").unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         let target = &target[..target.find_byte(b'#').unwrap_or(target.len())];
-        if text.iter().any(|byte| byte.is_ascii_control() || *byte == b' ') {
+        if text.iter().any(u8::is_ascii_control) || authority.contains(&b' ') {
             return None;
         }
         let (userinfo, place) = match authority.rsplit_once_str("@") {
@@ -45,12 +45,15 @@ impl Address {
             Some((user, None)) => (Some(decode(user)), None),
         };
         let (host, port) = split_port(place)?;
-        let target = match target.first() {
-            Some(b'/') => target.into(),
-            _ => [b"/", target].concat().into(),
-        };
+        let mut path = BString::from(if target.starts_with(b"/") { "" } else { "/" });
+        for byte in target {
+            match byte {
+                b'!'..=b'~' => path.push(*byte),
+                _ => path.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            }
+        }
         let port = port.unwrap_or(if tls { 443 } else { 80 });
-        Some(Address { tls, user, password, host, port, target })
+        Some(Address { tls, user, password, host, port, target: path })
     }
 
     /// Returns the scheme.
@@ -133,6 +136,20 @@ fn split_port(place: &[u8]) -> Option<(String, Option<u16>)> {
     Some((host.to_ascii_lowercase(), port))
 }
 
+/// Returns a URL, which may be one that nobody can parse, without what may be user and password:
+/// all that is before its last `@`.
+pub fn without_user(text: &BStr) -> BString {
+    let Some(at) = text.rfind_byte(b'@') else { return text.into() };
+    let is_scheme =
+        |scheme: &[u8]| scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+    match text.split_once_str("://") {
+        Some((scheme, _)) if is_scheme(scheme) && scheme.len() < at => {
+            [scheme, b"://", &text[at + 1..]].concat().into()
+        }
+        _ => text[at + 1..].into(),
+    }
+}
+
 /// Encodes a text as forms of browsers do (`application/x-www-form-urlencoded`).
 pub fn form(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -192,6 +209,30 @@ mod tests {
             "http://a[b]",
         ] {
             assert_eq!(Address::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn encodes_blanks_and_other_letters() {
+        let parsed = Address::parse("http://x/a b/\u{e4}%20?c=\u{20ac} d".as_bytes()).expect("valid");
+        assert_eq!(parsed.target, "/a%20b/%C3%A4%20?c=%E2%82%AC%20d");
+        let to = parsed.redirected("/\u{e4} b".as_bytes()).expect("valid");
+        assert_eq!(to.target, "/%C3%A4%20b");
+        for bad in ["http://a b/", "http://u v@x/", "http://x/\t"] {
+            assert_eq!(Address::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn shows_no_password() {
+        for (text, shown) in [
+            ("http://u:secret@h:x/", "http://h:x/"),
+            ("http://u:sec/ret@h", "http://h"),
+            ("u:secret@h", "h"),
+            ("u:secret://x@h", "h"),
+            ("ftp://h/x", "ftp://h/x"),
+        ] {
+            assert_eq!(without_user(text.into()), shown, "{text}");
         }
     }
 

@@ -2,8 +2,9 @@
 
 use std::{
     io::{self, Read},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use bstr::{BString, ByteSlice as _};
@@ -11,20 +12,23 @@ use rustls::ClientConfig;
 use sys::File;
 
 use crate::{
-    Address, AddressFamily, Broken, Cause, Connected, Conversation, Head, Interrupted, Message, Proxies,
-    Route, Watch, connect,
+    Address, AddressFamily, Broken, Cause, Connected, Conversation, Failure, Head, Message, Peer, Proxies,
+    Proxy, Route, Watch, connect, kept::Kept, tls::TlsSettings, without_user,
 };
 
 /// The largest number of redirects in a row.
 const REDIRECTS: usize = 10;
 
-/// Headers that only the server gets to which the request was addressed.
-const SECRETS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-amz-security-token"];
+/// Headers that the target of a redirect gets also if it is another server. All others may be
+/// secrets, or signatures for the first one.
+const PUBLIC: [&str; 4] = ["accept", "accept-language", "if-range", "range"];
 
 /// The parts of a client.
 pub struct Parts {
-    /// The configuration of TLS.
+    /// The configuration of TLS with servers.
     pub tls: Arc<ClientConfig>,
+    /// The settings of TLS with proxies. They are read when a proxy needs them.
+    pub proxy_tls: TlsSettings,
     /// The proxies.
     pub proxies: Proxies,
     /// The limits of each connection.
@@ -40,8 +44,9 @@ pub struct Parts {
 /// See the module.
 pub struct Client {
     parts: Parts,
-    /// Connections that no request uses, the newest last.
-    kept: Mutex<Vec<(Address, Conversation)>>,
+    kept: Kept,
+    /// The configuration of TLS with proxies, once it is needed.
+    proxy_tls: Mutex<Option<Arc<ClientConfig>>>,
 }
 
 /// The body of a request.
@@ -55,6 +60,8 @@ pub enum Body<'a> {
     File {
         /// The file.
         file: &'a File,
+        /// Its path, for messages.
+        path: &'a Path,
         /// The number of bytes.
         size: u64,
     },
@@ -96,14 +103,12 @@ pub struct Response<'c> {
 impl Client {
     /// Makes a client. It connects when a request is sent.
     pub fn new(parts: Parts) -> Client {
-        Client { parts, kept: Mutex::default() }
+        let kept = Kept::new(parts.kept);
+        Client { parts, kept, proxy_tls: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<(Address, Conversation)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends a request and follows redirects. Secrets go to no other server.
+    /// Sends a request and follows redirects. Another server gets no body, and only the headers
+    /// that are no secrets.
     pub fn send(&self, mut request: Request<'_>) -> Result<Response<'_>, Broken> {
         for _ in 0..=REDIRECTS {
             let mut response = self.exchange(&request)?;
@@ -113,7 +118,8 @@ impl Client {
             };
             let Some(location) = location else { return Ok(response) };
             let next = request.address.redirected(location);
-            let next = next.ok_or_else(|| Broken::setting(format!("a redirect to '{location}'")))?;
+            let next =
+                next.ok_or_else(|| Broken::redirect(format!("a redirect to '{}'", without_user(location))))?;
             let becomes_get = match response.head.status {
                 301 | 302 => request.method == "POST",
                 303 => request.method != "HEAD",
@@ -124,14 +130,18 @@ impl Client {
                 request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
             }
             if !next.is_same_server(&request.address) {
-                let is_secret = |name: &str| SECRETS.iter().any(|one| name.eq_ignore_ascii_case(one));
-                request.headers.retain(|(name, _)| !is_secret(name));
+                if request.body.len() > 0 {
+                    let place = next.authority();
+                    return Err(Broken::redirect(format!("a redirect of an upload to the server '{place}'")));
+                }
+                let is_public = |name: &str| PUBLIC.iter().any(|one| name.eq_ignore_ascii_case(one));
+                request.headers.retain(|(name, _)| is_public(name));
             }
             response.skip_arrived();
             drop(response);
             request.address = next;
         }
-        Err(Broken::setting(format!("more than {REDIRECTS} redirects")))
+        Err(Broken::redirect(format!("more than {REDIRECTS} redirects")))
     }
 
     /// Sends a request and reads the head of its response.
@@ -139,8 +149,8 @@ impl Client {
         let proxy = self.parts.proxies.for_address(&request.address).map_err(Broken::setting)?;
         let is_relayed = proxy.is_some() && !request.address.tls;
         let whole = request.address.without_user();
-        let authorization = proxy.as_ref().and_then(|proxy| proxy.authorization.as_ref());
-        let headers = self.headers(request, authorization.filter(|_| is_relayed));
+        let authorization = proxy.as_ref().and_then(Proxy::authorization_without_asking);
+        let headers = self.headers(request, authorization.as_ref().filter(|_| is_relayed));
         let message = Message {
             method: request.method,
             target: if is_relayed { whole.as_bstr() } else { request.address.target.as_bstr() },
@@ -150,34 +160,71 @@ impl Client {
                 _ => b"",
             },
         };
-        while let Some(mut conversation) = self.take(&request.address) {
+        while let Some(mut conversation) = self.kept.take(&request.address, Instant::now()) {
             match exchange(&mut conversation, &message, request.body) {
                 Ok(head) => return Ok(self.response(request, head, conversation)),
-                Err(error) if error.kind() == io::ErrorKind::TimedOut || Interrupted::caused(&error) => {
-                    return Err(error.into());
-                }
-                // The server may close an idle connection at any time.
-                Err(_) => {}
+                Err(failure) if failure.may_be_stale() => {}
+                Err(failure) => return Err(self.broken(request, failure)),
             }
         }
+        let mut conversation = self.connect(request, proxy.as_ref(), authorization.as_ref())?;
+        let head = exchange(&mut conversation, &message, request.body);
+        let head = head.map_err(|failure| self.broken(request, failure))?;
+        Ok(self.response(request, head, conversation))
+    }
+
+    fn connect(
+        &self,
+        request: &Request<'_>,
+        proxy: Option<&Proxy>,
+        proxy_authorization: Option<&BString>,
+    ) -> Result<Conversation, Broken> {
         let route = Route {
             address: &request.address,
-            proxy: proxy.as_ref(),
-            proxy_authorization: authorization,
+            proxy,
+            proxy_authorization,
             user_agent: self.parts.user_agent.as_bstr(),
             family: AddressFamily::Any,
             timeout: self.parts.connect,
             watch: &self.parts.watch,
         };
-        let mut conversation = match connect(&route, &mut || Ok(Arc::clone(&self.parts.tls)))? {
-            Connected::Server(conversation) => conversation,
+        let mut tls = |peer| match peer {
+            Peer::Server => Ok(Arc::clone(&self.parts.tls)),
+            Peer::Proxy => self.proxy_tls(),
+        };
+        match connect(&route, &mut tls)? {
+            Connected::Server(conversation) => Ok(conversation),
             Connected::Refused(head) => {
                 let text = format!("CONNECT tunnel failed, response {}", head.status);
-                return Err(Broken { text, cause: Cause::Proxy(head.status) });
+                Err(Broken { text, cause: Cause::Proxy(head.status) })
             }
+        }
+    }
+
+    fn proxy_tls(&self) -> Result<Arc<ClientConfig>, String> {
+        let mut known = self.proxy_tls.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(config) => Ok(Arc::clone(config)),
+            None => Ok(Arc::clone(known.insert(self.parts.proxy_tls.load()?))),
+        }
+    }
+
+    fn broken(&self, request: &Request<'_>, failure: Failure) -> Broken {
+        let path = match request.body {
+            Body::File { path, .. } => Some(path),
+            Body::Empty | Body::Bytes(_) => None,
         };
-        let head = exchange(&mut conversation, &message, request.body)?;
-        Ok(self.response(request, head, conversation))
+        let broken = Broken::failed(failure, path);
+        self.forget_slow(&request.address, &broken);
+        broken
+    }
+
+    /// Drops the kept connections to a server that did not answer in time: they have the same way,
+    /// and each would wait as long.
+    fn forget_slow(&self, address: &Address, broken: &Broken) {
+        if matches!(broken.cause, Cause::TimedOut) {
+            self.kept.forget(address);
+        }
     }
 
     fn headers(&self, request: &Request<'_>, proxy: Option<&BString>) -> Vec<(String, BString)> {
@@ -195,29 +242,17 @@ impl Client {
         headers
     }
 
-    /// Returns a kept connection to a server.
-    fn take(&self, address: &Address) -> Option<Conversation> {
-        let mut kept = self.kept();
-        let at = kept.iter().rposition(|(server, _)| server.is_same_server(address))?;
-        Some(kept.remove(at).1)
-    }
-
     fn response(&self, request: &Request<'_>, head: Head, conversation: Conversation) -> Response<'_> {
         Response { client: self, head, address: request.address.clone(), conversation: Some(conversation) }
     }
 }
 
-fn exchange(conversation: &mut Conversation, message: &Message<'_>, body: Body<'_>) -> io::Result<Head> {
-    let sent = match body {
-        Body::File { file, size } => {
-            conversation.send_from(message, &mut Positioned { file, offset: 0, size }, size)
+fn exchange(conversation: &mut Conversation, message: &Message<'_>, body: Body<'_>) -> Result<Head, Failure> {
+    match body {
+        Body::File { file, size, .. } => {
+            conversation.exchange_from(message, &mut Positioned { file, offset: 0, size }, size)
         }
-        Body::Empty | Body::Bytes(_) => conversation.send(message),
-    };
-    match sent {
-        Err(error) if error.kind() == io::ErrorKind::TimedOut || Interrupted::caused(&error) => Err(error),
-        // A server that refuses a long request may respond before it has read all of it.
-        sent => conversation.receive(message.method).map_err(|error| sent.err().unwrap_or(error)),
+        Body::Empty | Body::Bytes(_) => conversation.exchange(message),
     }
 }
 
@@ -232,7 +267,12 @@ impl Read for Positioned<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.size - self.offset).unwrap_or(usize::MAX);
         let room = out.len().min(left);
-        self.file.read_exact_at(&mut out[..room], self.offset)?;
+        self.file.read_exact_at(&mut out[..room], self.offset).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                io::Error::new(error.kind(), "the file became shorter while it was sent")
+            }
+            _ => error,
+        })?;
         self.offset += room as u64;
         Ok(room)
     }
@@ -254,7 +294,9 @@ impl Response<'_> {
 impl Read for Response<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match &mut self.conversation {
-            Some(conversation) => conversation.read(out),
+            Some(conversation) => conversation.read(out).inspect_err(|error| {
+                self.client.forget_slow(&self.address, &Broken::receiving(error));
+            }),
             None => Ok(0),
         }
     }
@@ -265,13 +307,8 @@ impl Drop for Response<'_> {
     fn drop(&mut self) {
         let Some(mut conversation) = self.conversation.take() else { return };
         conversation.skip_arrived();
-        if !conversation.is_free() {
-            return;
+        if conversation.is_free() {
+            self.client.kept.put(&self.address, conversation, Instant::now());
         }
-        let mut kept = self.client.kept();
-        if kept.len() >= self.client.parts.kept.max(1) {
-            kept.remove(0);
-        }
-        kept.push((self.address.clone(), conversation));
     }
 }

@@ -6,7 +6,9 @@ use bstr::{BStr, BString};
 use rustls::ClientConfig;
 
 use crate::{
-    Address, AddressFamily, Broken, Cause, Conversation, Head, Message, Proxy, Watch, interruptible,
+    Address, AddressFamily, Broken, Cause, Conversation, Head, Message, Proxy, Watch,
+    dial::dial,
+    interruptible,
     stream::{self, Duplex},
 };
 
@@ -28,6 +30,16 @@ pub struct Route<'a> {
     pub watch: &'a Watch,
 }
 
+/// The other end of TLS, which decides its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// The server.
+    Server,
+    /// The proxy before it. Settings of the server say nothing about it: it gets the password of
+    /// the proxy.
+    Proxy,
+}
+
 /// The outcome of an attempt to connect.
 pub enum Connected {
     /// The connection.
@@ -36,22 +48,29 @@ pub enum Connected {
     Refused(Head),
 }
 
-/// Connects to a server. `tls` returns the configuration of TLS, or a message.
+/// Connects to a server. `tls` returns the configuration of TLS with a peer, or a message.
 pub fn connect(
     route: &Route<'_>,
-    tls: &mut dyn FnMut() -> Result<Arc<ClientConfig>, String>,
+    tls: &mut dyn FnMut(Peer) -> Result<Arc<ClientConfig>, String>,
 ) -> Result<Connected, Broken> {
     let place = route.proxy.map_or(route.address, |proxy| &proxy.address);
     let (host, port) = (place.host_name().to_owned(), place.port);
     let (family, timeout, watch) = (route.family, route.timeout, route.watch.clone());
-    let dialed =
-        interruptible(&route.watch.interrupt, move || stream::dial(&host, port, family, timeout, watch));
+    let dialed = interruptible(&route.watch.interrupt, move || dial(&host, port, family, timeout, watch));
     let mut stream = dialed?.map_err(|error| match route.proxy {
         Some(_) => Broken { text: error.text.replacen("resolve host", "resolve proxy", 1), ..error },
         None => error,
     })?;
     if let Some(proxy) = route.proxy.filter(|proxy| proxy.address.tls) {
-        stream = stream::secure(stream, proxy.address.host_name(), &tls().map_err(Broken::setting)?)?;
+        let config = tls(Peer::Proxy).map_err(Broken::setting)?;
+        let secured = stream::secure(stream, proxy.address.host_name(), &config);
+        stream = secured.map_err(|error| match error.cause {
+            Cause::Certificate(why) => {
+                let place = proxy.address.authority();
+                Broken { cause: Cause::ProxyCertificate(place, why), ..error }
+            }
+            _ => error,
+        })?;
     }
     if !route.address.tls {
         return Ok(Connected::Server(Conversation::new(stream)));
@@ -62,7 +81,8 @@ pub fn connect(
             Tunnel::Refused(head) => return Ok(Connected::Refused(head)),
         };
     }
-    let stream = stream::secure(stream, route.address.host_name(), &tls().map_err(Broken::setting)?)?;
+    let stream =
+        stream::secure(stream, route.address.host_name(), &tls(Peer::Server).map_err(Broken::setting)?)?;
     Ok(Connected::Server(Conversation::new(stream)))
 }
 
@@ -84,8 +104,7 @@ fn tunnel(route: &Route<'_>, stream: Box<dyn Duplex>) -> Result<Tunnel, Broken> 
     }
     let message = Message { method: "CONNECT", target: target.as_str().into(), headers: &headers, body: b"" };
     let mut conversation = Conversation::new(stream);
-    conversation.send(&message)?;
-    let head = conversation.receive("CONNECT")?;
+    let head = conversation.exchange(&message)?;
     match head.status {
         200..=299 => Ok(Tunnel::Open(conversation.into_stream())),
         407 => Ok(Tunnel::Refused(head)),

@@ -12,18 +12,20 @@ mod address;
 mod broken;
 mod client;
 mod connect;
+mod dial;
 mod interrupt;
+mod kept;
 mod message;
 mod proxy;
 mod stream;
 pub mod tls;
 
-pub use address::{Address, decode, form};
+pub use address::{Address, decode, form, without_user};
 pub use broken::{Broken, Cause};
 pub use client::{Body, Client, Parts, Request, Response};
-pub use connect::{Connected, Route, connect};
+pub use connect::{Connected, Peer, Route, connect};
 pub use interrupt::{Interrupt, Interrupted, interruptible, sleep};
-pub use message::{Conversation, Head, Message};
+pub use message::{Conversation, Failure, Head, Message};
 pub use proxy::{Proxies, Proxy};
 pub use stream::{AddressFamily, Watch};
 

@@ -3,14 +3,20 @@
 //! A response's head is bounded, its body is framed by length, by chunks, or by the end of the
 //! connection. A body that ends early is an error.
 
-use std::io::{self, BufRead, BufReader, Read, Write as _};
+use std::{
+    fmt,
+    io::{self, BufRead, BufReader, Read, Write as _},
+};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::stream::Duplex;
+use crate::{Interrupted, is_header, stream::Duplex};
 
-/// The maximum size of a response's head, in bytes.
+/// The maximum size of a response's head, and of the trailers of a body in chunks, in bytes.
 const MAX_HEAD: usize = 300 << 10;
+
+/// The maximum number of interim responses (1xx) before the response.
+const MAX_INTERIM: usize = 64;
 
 /// The maximum number of headers.
 const MAX_HEADERS: usize = 256;
@@ -56,6 +62,45 @@ impl Head {
     }
 }
 
+/// The reason why a request got no response.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nothing was sent: this header has a line end or a NUL, which would end it early.
+    Header(String),
+    /// The source of the body failed. The server waits for the rest, so the connection cannot be
+    /// used again.
+    Body(io::Error),
+    /// The connection failed.
+    Connection(io::Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Header(name) => write!(f, "the header '{name}' has a line end or a NUL"),
+            Failure::Body(error) | Failure::Connection(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Connection(error)
+    }
+}
+
+impl Failure {
+    /// Returns true if a new connection may succeed: the server may close an idle one at any time.
+    pub fn may_be_stale(&self) -> bool {
+        matches!(self, Failure::Connection(error) if !ends_request(error))
+    }
+}
+
+/// Returns true for an error after which no response is waited for.
+fn ends_request(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::TimedOut || Interrupted::caused(error)
+}
+
 /// The remaining length of a body.
 #[derive(Debug)]
 enum Framing {
@@ -94,22 +139,52 @@ impl Conversation {
         self.stream.into_inner()
     }
 
-    /// Sends a request whose body is `length` bytes of `body`.
-    pub fn send_from(&mut self, message: &Message<'_>, body: &mut dyn Read, length: u64) -> io::Result<()> {
-        self.send(message)?;
-        let mut piece = vec![0; BUFFER];
+    /// Sends a request and reads the head of its response. The body can be read afterwards.
+    pub fn exchange(&mut self, message: &Message<'_>) -> Result<Head, Failure> {
+        self.exchange_from(message, &mut io::empty(), 0)
+    }
+
+    /// Like [`Conversation::exchange`], for a request whose body continues with `length` bytes of
+    /// `body`.
+    pub fn exchange_from(
+        &mut self,
+        message: &Message<'_>,
+        body: &mut dyn Read,
+        length: u64,
+    ) -> Result<Head, Failure> {
+        let sent = self.send(message).and_then(|()| self.send_body(body, length));
+        match sent {
+            Ok(()) => Ok(self.receive(message.method)?),
+            // A server that refuses a long request may respond before it has read all of it.
+            Err(failure) if failure.may_be_stale() => match self.receive(message.method) {
+                Ok(head) if head.status >= 300 => {
+                    self.keeps = false;
+                    Ok(head)
+                }
+                Err(error) if ends_request(&error) => Err(error.into()),
+                Ok(_) | Err(_) => Err(failure),
+            },
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn send_body(&mut self, body: &mut dyn Read, length: u64) -> Result<(), Failure> {
+        let mut piece = vec![0; BUFFER.min(usize::try_from(length).unwrap_or(BUFFER))];
         let mut left = length;
         while left > 0 {
             let room = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            body.read_exact(&mut piece[..room])?;
+            body.read_exact(&mut piece[..room]).map_err(Failure::Body)?;
             self.stream.get_mut().write_all(&piece[..room])?;
             left -= room as u64;
         }
-        self.stream.get_mut().flush()
+        Ok(self.stream.get_mut().flush()?)
     }
 
-    /// Sends a request.
-    pub fn send(&mut self, message: &Message<'_>) -> io::Result<()> {
+    /// Sends the head of a request, and the body of the message.
+    fn send(&mut self, message: &Message<'_>) -> Result<(), Failure> {
+        if let Some((name, _)) = message.headers.iter().find(|(name, value)| !is_header(name, value)) {
+            return Err(Failure::Header(name.escape_default().to_string()));
+        }
         let mut head = format!("{} {} HTTP/1.1\r\n", message.method, message.target).into_bytes();
         for (name, value) in message.headers {
             head.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
@@ -124,12 +199,11 @@ impl Conversation {
             stream.write_all(&head)?;
             stream.write_all(message.body)?;
         }
-        stream.flush()
+        Ok(stream.flush()?)
     }
 
-    /// Reads the head of the response. The body can be read afterwards.
-    pub fn receive(&mut self, method: &str) -> io::Result<Head> {
-        loop {
+    fn receive(&mut self, method: &str) -> io::Result<Head> {
+        for _ in 0..=MAX_INTERIM {
             let (head, minor) = self.read_head()?;
             // Status 101 would switch the protocol; no request asks for that.
             if (100..200).contains(&head.status) && head.status != 101 {
@@ -145,13 +219,14 @@ impl Conversation {
             }
             return Ok(head);
         }
+        Err(invalid("Too many interim responses"))
     }
 
     fn read_head(&mut self) -> io::Result<(Head, u8)> {
         let mut bytes = Vec::new();
         while !(bytes.ends_with(b"\r\n\r\n") || bytes.ends_with(b"\n\n")) {
             let room = (MAX_HEAD - bytes.len()) as u64;
-            let read = self.stream.by_ref().take(room).read_until(b'\n', &mut bytes)?;
+            let read = without_end(self.stream.by_ref().take(room).read_until(b'\n', &mut bytes))?;
             if bytes.len() >= MAX_HEAD {
                 return Err(invalid("Too large response headers"));
             }
@@ -216,8 +291,7 @@ impl Conversation {
                     return Err(invalid("Illegal or missing hexadecimal sequence in chunked-encoding"));
                 }
                 Some(0) => {
-                    // Trailers end with an empty line.
-                    while !self.line()?.is_empty() {}
+                    self.skip_trailers()?;
                     self.framing = Framing::Over;
                 }
                 Some(left) => self.framing = Framing::Chunk { left, first: false },
@@ -226,10 +300,25 @@ impl Conversation {
         Ok(())
     }
 
+    /// Reads the trailers, which end with an empty line.
+    fn skip_trailers(&mut self) -> io::Result<()> {
+        let mut size = 0;
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                return Ok(());
+            }
+            size += line.len();
+            if size > MAX_HEAD {
+                return Err(invalid("Too large response trailers"));
+            }
+        }
+    }
+
     fn line(&mut self) -> io::Result<Vec<u8>> {
         const MAX_LINE: u64 = 16 << 10;
         let mut line = Vec::new();
-        self.stream.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
+        without_end(self.stream.by_ref().take(MAX_LINE).read_until(b'\n', &mut line))?;
         if line.pop() != Some(b'\n') {
             return Err(early());
         }
@@ -254,7 +343,11 @@ impl Read for Conversation {
             Framing::Length(left) | Framing::Chunk { left, .. } => left,
         };
         let room = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let read = self.stream.read(&mut out[..room])?;
+        let read = match self.framing {
+            // Only the end of the connection says that the body is complete.
+            Framing::UntilClose => self.stream.read(&mut out[..room])?,
+            _ => without_end(self.stream.read(&mut out[..room]))?,
+        };
         match &mut self.framing {
             Framing::UntilClose if read == 0 => self.framing = Framing::Over,
             Framing::UntilClose | Framing::Over => {}
@@ -281,12 +374,13 @@ fn framing(head: &Head, method: &str) -> io::Result<Framing> {
     if method == "CONNECT" && (200..300).contains(&head.status) {
         return Ok(Framing::Over);
     }
-    if let Some(coding) = head.all("transfer-encoding").last() {
-        return if is_word(coding.trim(), "chunked") {
-            Ok(Framing::Chunk { left: 0, first: true })
-        } else {
-            Err(invalid("Unsupported transfer encoding"))
-        };
+    let mut codings = head.all("transfer-encoding");
+    match (codings.next(), codings.next()) {
+        (None, _) => {}
+        (Some(coding), None) if is_word(coding.trim(), "chunked") => {
+            return Ok(Framing::Chunk { left: 0, first: true });
+        }
+        _ => return Err(invalid("Unsupported transfer encoding")),
     }
     let mut lengths = head.all("content-length");
     let Some(length) = lengths.next() else { return Ok(Framing::UntilClose) };
@@ -303,10 +397,154 @@ fn is_word(value: &[u8], word: &str) -> bool {
     value.eq_ignore_ascii_case(word.as_bytes())
 }
 
+/// Replaces the error of a stream that ends where TLS does not say so.
+fn without_end(read: io::Result<usize>) -> io::Result<usize> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        read => read,
+    }
+}
+
 fn early() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "transfer closed with outstanding read data remaining")
 }
 
 fn invalid(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that has sent `answer` already. Writes end with `write`, and reads after the answer
+    /// with `read`.
+    struct Fake {
+        answer: io::Cursor<Vec<u8>>,
+        write: Option<io::ErrorKind>,
+        read: Option<io::ErrorKind>,
+    }
+
+    impl Read for Fake {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            match (self.answer.read(out)?, self.read) {
+                (0, Some(kind)) => Err(kind.into()),
+                (read, _) => Ok(read),
+            }
+        }
+    }
+
+    impl io::Write for Fake {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.write.map_or(Ok(bytes.len()), |kind| Err(kind.into()))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn conversation(answer: &str) -> Conversation {
+        let answer = io::Cursor::new(answer.as_bytes().to_vec());
+        Conversation::new(Box::new(Fake { answer, write: None, read: None }))
+    }
+
+    fn get() -> Message<'static> {
+        Message { method: "GET", target: "/".into(), headers: &[], body: b"" }
+    }
+
+    /// Returns the body of an answer, or the error's text.
+    fn body(answer: &str) -> Result<String, String> {
+        let mut conversation = conversation(answer);
+        conversation.exchange(&get()).map_err(|failure| failure.to_string())?;
+        let mut body = String::new();
+        conversation.read_to_string(&mut body).map_err(|error| error.to_string())?;
+        Ok(body)
+    }
+
+    #[test]
+    fn interim_responses_are_limited() {
+        let interim = |number| "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(number);
+        let last = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        assert_eq!(body(&(interim(64) + last)), Ok("ok".into()));
+        assert_eq!(body(&(interim(65) + last)), Err("Too many interim responses".into()));
+    }
+
+    #[test]
+    fn trailers_are_limited() {
+        let answer = |lines| {
+            let line = format!("X: {}\r\n", "x".repeat(1000));
+            let lines: String = std::iter::repeat_n(line, lines).collect();
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n{lines}\r\n")
+        };
+        assert_eq!(body(&answer(0)), Ok("ok".into()));
+        assert_eq!(body(&answer(100)), Ok("ok".into()));
+        assert_eq!(body(&answer(400)), Err("Too large response trailers".into()));
+    }
+
+    #[test]
+    fn one_coding_is_accepted() {
+        let answer = |headers: &str| format!("HTTP/1.1 200 OK\r\n{headers}\r\n2\r\nok\r\n0\r\n\r\n");
+        for headers in ["Transfer-Encoding: chunked\r\n", "transfer-encoding:  Chunked \r\n"] {
+            assert_eq!(body(&answer(headers)), Ok("ok".into()), "{headers}");
+        }
+        for headers in [
+            "Transfer-Encoding: gzip\r\n",
+            "Transfer-Encoding: gzip, chunked\r\n",
+            "Transfer-Encoding: chunked, chunked\r\n",
+            "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+            "Transfer-Encoding: \r\n",
+        ] {
+            assert_eq!(body(&answer(headers)), Err("Unsupported transfer encoding".into()), "{headers}");
+        }
+    }
+
+    #[test]
+    fn a_header_is_one_line() {
+        for (name, value) in [("X-Test", "a\r\nY: b"), ("X-Test", "a\n"), ("X-Test", "a\0"), ("X\r\nY", "a")]
+        {
+            let headers = [(name.to_owned(), BString::from(value))];
+            let failure = conversation("HTTP/1.1 204 No Content\r\n\r\n")
+                .exchange(&Message { headers: &headers, ..get() })
+                .expect_err("not sent");
+            assert!(matches!(failure, Failure::Header(_)) && !failure.may_be_stale(), "{failure:?}");
+            assert_eq!(
+                failure.to_string(),
+                format!("the header '{}' has a line end or a NUL", name.escape_default())
+            );
+        }
+    }
+
+    #[test]
+    fn the_reason_for_the_end_of_a_request_is_kept() {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut};
+        for (read, expected) in [(TimedOut, TimedOut), (ConnectionReset, BrokenPipe)] {
+            let answer = io::Cursor::default();
+            let fake = Fake { answer, write: Some(BrokenPipe), read: Some(read) };
+            let failure = Conversation::new(Box::new(fake)).exchange(&get()).expect_err("no answer");
+            let Failure::Connection(error) = &failure else { panic!("{failure:?}") };
+            assert_eq!(error.kind(), expected);
+            assert_eq!(failure.may_be_stale(), expected == BrokenPipe);
+        }
+        // A refusal that came before the request was sent counts, and ends the connection. A
+        // success does not count.
+        let early = |answer: &str| {
+            let answer = io::Cursor::new(answer.as_bytes().to_vec());
+            Conversation::new(Box::new(Fake { answer, write: Some(BrokenPipe), read: None }))
+        };
+        let mut conversation = early("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(conversation.exchange(&get()).expect("an answer").status, 413);
+        assert!(!conversation.is_free());
+        let mut conversation = early("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+        assert!(conversation.exchange(&get()).is_err());
+    }
+
+    #[test]
+    fn a_source_that_fails_ends_the_request() {
+        let mut conversation = conversation("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let failure = conversation.exchange_from(&get(), &mut &b"short"[..], 100).expect_err("too short");
+        assert!(matches!(&failure, Failure::Body(_)) && !failure.may_be_stale(), "{failure:?}");
+    }
 }

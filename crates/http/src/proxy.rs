@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::{Address, basic};
+use crate::{Address, basic, without_user};
 
 /// A proxy for HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,7 @@ impl Proxy {
         let has_scheme = text.contains_str("://");
         let whole = if has_scheme { text.to_owned() } else { [b"http://", text.as_bytes()].concat().into() };
         let Some(mut parsed) = Address::parse(&whole) else {
+            let text = without_user(text);
             return Err(if has_scheme {
                 format!("the proxy '{text}' has a scheme that sapwood's own HTTP client does not speak")
             } else {
@@ -78,6 +79,13 @@ impl Proxy {
             _ => None,
         };
         Ok(Proxy { address: parsed, authorization })
+    }
+
+    /// Returns the value of `Proxy-Authorization` for a client that cannot ask for a password: a
+    /// user name without one has an empty one, as in curl.
+    pub fn authorization_without_asking(&self) -> Option<BString> {
+        let user = || self.address.user.as_ref().map(|user| basic(user, b""));
+        self.authorization.clone().or_else(user)
     }
 }
 
@@ -138,5 +146,42 @@ mod tests {
         assert_eq!(port("https://a"), Ok((true, 443)));
         assert!(port("socks5://a").is_err_and(|text| text.contains("scheme")));
         assert!(port("a b").is_err_and(|text| text.contains("Invalid")));
+        for text in ["u:secret@a b", "socks5://u:secret@a", "http://u:sec/ret@a", "u:secret://x@a b"] {
+            let error = Proxy::parse(text.into()).expect_err(text);
+            assert!(!error.contains("sec") && !error.contains("ret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn one_variable_counts_in_lower_case_alone() {
+        let chosen = |name: &str, url: &str| {
+            let proxies = Proxies::of(None, &|known| (known == name).then(|| "p".into()));
+            let address = Address::parse(url.as_bytes()).expect("valid");
+            proxies.for_address(&address).expect("valid").is_some()
+        };
+        for (name, for_http, for_https) in [
+            ("http_proxy", true, false),
+            ("HTTP_PROXY", false, false),
+            ("https_proxy", false, true),
+            ("HTTPS_PROXY", false, true),
+            ("all_proxy", true, true),
+            ("ALL_PROXY", true, true),
+        ] {
+            assert_eq!(
+                (chosen(name, "http://h/"), chosen(name, "https://h/")),
+                (for_http, for_https),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_user_without_a_password_has_an_empty_one() {
+        for (text, value) in [("http://u:p@a", "Basic dTpw"), ("http://u@a", "Basic dTo=")] {
+            let proxy = Proxy::parse(text.into()).expect("valid");
+            assert_eq!(proxy.authorization_without_asking(), Some(value.into()), "{text}");
+        }
+        let proxy = Proxy::parse("http://a".into()).expect("valid");
+        assert_eq!(proxy.authorization_without_asking(), None);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{TcpStream, ToSocketAddrs as _},
+    net::TcpStream,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -51,54 +51,13 @@ pub struct Watch {
     pub interrupt: Interrupt,
 }
 
-/// Connects to a host, for at most `timeout` to each of its addresses. The error is in curl's
-/// wording.
-pub(crate) fn dial(
-    host: &str,
-    port: u16,
-    family: AddressFamily,
-    timeout: Duration,
-    watch: Watch,
-) -> Result<Box<dyn Duplex>, Broken> {
-    let began = Instant::now();
-    let resolved = (host, port).to_socket_addrs();
-    let unresolved = |reason: String| Broken {
-        text: format!("Could not resolve host: {host}"),
-        cause: Cause::Unreachable(reason),
-    };
-    let addresses: Vec<_> = resolved
-        .map_err(|error| unresolved(error.to_string()))?
-        .filter(|address| match family {
-            AddressFamily::Any => true,
-            AddressFamily::V4 => address.is_ipv4(),
-            AddressFamily::V6 => address.is_ipv6(),
-        })
-        .collect();
-    if addresses.is_empty() {
-        return Err(unresolved("the host has no address of this family".into()));
-    }
-    let mut reason = String::new();
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(socket) => {
-                // A request is written whole, so the kernel must not wait for more data to send.
-                let prepared = socket.set_nodelay(true).and_then(|()| {
-                    socket.set_read_timeout(Some(TICK))?;
-                    socket.set_write_timeout(Some(TICK))
-                });
-                prepared.map_err(|error| Broken::new(error.to_string()))?;
-                return Ok(Box::new(Watched { socket, watch, slow: Slow::new(), held: 0 }));
-            }
-            Err(error) => reason = error.to_string(),
-        }
-    }
-    let passed = began.elapsed().as_millis();
-    Err(Broken {
-        text: format!(
-            "Failed to connect to {host} port {port} after {passed} ms: Could not connect to server"
-        ),
-        cause: Cause::Unreachable(reason),
-    })
+/// Puts a watch over a socket.
+pub(crate) fn watched(socket: TcpStream, watch: Watch) -> io::Result<Box<dyn Duplex>> {
+    // A request is written whole, so the kernel must not wait for more data to send.
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(TICK))?;
+    socket.set_write_timeout(Some(TICK))?;
+    Ok(Box::new(Watched { socket, watch, slow: Slow::new(), held: 0 }))
 }
 
 /// Begins TLS on a stream.
@@ -143,16 +102,20 @@ fn refused(error: &io::Error, host: &str) -> Broken {
     Broken { text, cause: Cause::Certificate(reason.clone()) }
 }
 
-/// TLS. A server that closes the connection without a TLS close message ends the stream: the
-/// framing of the body shows if a part is missing.
+/// TLS. A connection that is closed without a TLS close message is an error, because anybody on
+/// the way can close it.
 struct Tls(StreamOwned<ClientConnection, Buffered>);
 
 impl Read for Tls {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(out) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-            other => other,
-        }
+        self.0.read(out).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                let text =
+                    "TLS: the connection was closed without a close message: unexpected eof while reading";
+                io::Error::new(error.kind(), text)
+            }
+            _ => error,
+        })
     }
 }
 

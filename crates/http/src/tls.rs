@@ -38,21 +38,35 @@ pub enum OldestTls {
     V13,
 }
 
-/// The settings of TLS.
+/// The settings of TLS with a server or a proxy.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
-    /// `http.sslVerify`
+    /// `http.sslVerify`; always true for a proxy
     pub verify: bool,
-    /// `http.sslCAInfo`
+    /// `http.sslCAInfo`, `http.proxySSLCAInfo`
     pub ca_file: Option<PathBuf>,
     /// `http.sslCAPath`
     pub ca_dir: Option<PathBuf>,
-    /// `http.sslCert`
+    /// `http.sslCert`, `http.proxySSLCert`
     pub certificate: Option<PathBuf>,
-    /// `http.sslKey`
+    /// `http.sslKey`, `http.proxySSLKey`
     pub key: Option<PathBuf>,
     /// `http.sslVersion`
     pub oldest: OldestTls,
+}
+
+impl Default for TlsSettings {
+    /// Trusts the system's authorities.
+    fn default() -> TlsSettings {
+        TlsSettings {
+            verify: true,
+            ca_file: None,
+            ca_dir: None,
+            certificate: None,
+            key: None,
+            oldest: OldestTls::default(),
+        }
+    }
 }
 
 impl TlsSettings {
@@ -66,15 +80,9 @@ impl TlsSettings {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(versions)
             .map_err(|error| error.to_string())?;
-        let builder = if self.verify {
-            match verifier(self.trusted()?, provider)? {
-                Some(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
-                // Every server is refused.
-                None => builder.with_root_certificates(RootCertStore::empty()),
-            }
-        } else {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(NoVerification(provider)))
-        };
+        let trust = if self.verify { Some(self.trusted()?) } else { None };
+        let verifier = Verifier::of(trust, provider)?;
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let Some(certificate) = &self.certificate else {
             return Ok(Arc::new(builder.with_no_client_auth()));
         };
@@ -115,28 +123,8 @@ pub fn trusting(trusted: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfi
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    Ok(Arc::new(match verifier(trusted, provider)? {
-        Some(verifier) => {
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
-        }
-        // Every server is refused, with a reason.
-        None => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
-    }))
-}
-
-/// Returns `None` if nothing is trusted.
-fn verifier(
-    trusted: Vec<CertificateDer<'static>>,
-    provider: Arc<CryptoProvider>,
-) -> Result<Option<Arc<Verifier>>, String> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(trusted.iter().cloned());
-    if roots.is_empty() {
-        return Ok(None);
-    }
-    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    let usual = usual.map_err(|error| error.to_string())?;
-    Ok(Some(Arc::new(Verifier { usual, trusted })))
+    let verifier = Verifier::of(Some(trusted), provider)?;
+    Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()))
 }
 
 fn in_dir(dir: &Path) -> Vec<CertificateDer<'static>> {
@@ -144,12 +132,40 @@ fn in_dir(dir: &Path) -> Vec<CertificateDer<'static>> {
     names.flat_map(|(name, _)| certificates(&dir.join(name)).unwrap_or_default()).collect()
 }
 
+/// Verifies the certificates of servers.
+#[derive(Debug)]
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    /// `None` accepts every certificate: `http.sslVerify=false`.
+    trust: Option<Trust>,
+}
+
 /// Verifies as usual, and also accepts a server whose own certificate is one of the trusted ones,
 /// although it says that it is an authority, as OpenSSL does: `openssl req -x509` makes such ones.
 #[derive(Debug)]
-struct Verifier {
-    usual: Arc<WebPkiServerVerifier>,
+struct Trust {
+    /// `None` if nothing is trusted.
+    usual: Option<Arc<WebPkiServerVerifier>>,
     trusted: Vec<CertificateDer<'static>>,
+}
+
+impl Verifier {
+    /// `trusted` holds the trusted certificates; `None` accepts every certificate.
+    fn of(
+        trusted: Option<Vec<CertificateDer<'static>>>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<Verifier>, String> {
+        let Some(trusted) = trusted else { return Ok(Arc::new(Verifier { provider, trust: None })) };
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(trusted.iter().cloned());
+        let usual = if roots.is_empty() {
+            None
+        } else {
+            let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+            Some(usual.build().map_err(|error| error.to_string())?)
+        };
+        Ok(Arc::new(Verifier { provider, trust: Some(Trust { usual, trusted }) }))
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -161,10 +177,13 @@ impl ServerCertVerifier for Verifier {
         response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verified = self.usual.verify_server_cert(certificate, intermediates, name, response, now);
-        match verified {
+        let Some(Trust { usual, trusted }) = &self.trust else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let usual = usual.as_ref().ok_or(CertificateError::UnknownIssuer)?;
+        match usual.verify_server_cert(certificate, intermediates, name, response, now) {
             // The period is checked before this.
-            Err(error) if is_authority(&error) && self.trusted.iter().any(|ours| ours == certificate) => {
+            Err(error) if is_authority(&error) && trusted.iter().any(|ours| ours == certificate) => {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -178,7 +197,8 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.usual.verify_tls12_signature(message, certificate, signature)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -187,11 +207,12 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.usual.verify_tls13_signature(message, certificate, signature)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -217,43 +238,4 @@ fn certificates(path: &Path) -> Option<Vec<CertificateDer<'static>>> {
 /// Returns the certificates in the text of a file.
 pub fn parse(text: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(text).filter_map(Result::ok).collect()
-}
-
-/// Accepts every certificate: `http.sslVerify=false`.
-#[derive(Debug)]
-struct NoVerification(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoVerification {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -9,7 +9,10 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use http::{Broken, Cause, Client, Interrupted, Parts, Proxies, Proxy, Request, Response, Watch};
+use http::{
+    Broken, Cause, Client, Interrupted, Parts, Proxies, Proxy, Request, Response, Watch,
+    tls::{ClientConfig, TlsSettings},
+};
 
 use super::{
     retry::{Attempt, Retry, bad_status},
@@ -24,6 +27,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(super) struct Http {
     client: Arc<Client>,
+    tls: Arc<ClientConfig>,
     pub(super) retry: Retry,
     /// The file of trusted certificates, for messages.
     pub(super) authorities: Arc<str>,
@@ -50,22 +54,24 @@ impl Http {
         ))
     }
 
-    /// Makes a client for services of this machine, which answer within `timeout` or are not there.
-    pub(super) fn near(options: &Options<'_>, timeout: Duration) -> Result<Http, Error> {
-        let tls = http::tls::trusting(Vec::new()).map_err(|error| tls::bad(&error))?;
-        let http = Http::of(options, tls, Proxies::default(), timeout, "");
-        Ok(Http { retry: http.retry.short(), ..http })
+    /// Returns a client for services of this machine, which answer within `timeout` or are not
+    /// there. It trusts the same authorities, and has no proxy.
+    pub(super) fn near(&self, options: &Options<'_>, timeout: Duration) -> Http {
+        let tls = Arc::clone(&self.tls);
+        let http = Http::of(options, tls, Proxies::default(), timeout, &self.authorities);
+        Http { retry: http.retry.short(), ..http }
     }
 
     fn of(
         options: &Options<'_>,
-        tls: Arc<http::tls::ClientConfig>,
+        tls: Arc<ClientConfig>,
         proxies: Proxies,
         timeout: Duration,
         authorities: &str,
     ) -> Http {
         let client = Client::new(Parts {
-            tls,
+            tls: Arc::clone(&tls),
+            proxy_tls: TlsSettings { ca_file: tls::proxy_authorities(options), ..TlsSettings::default() },
             proxies,
             watch: Watch {
                 low_speed: None,
@@ -76,7 +82,7 @@ impl Http {
             user_agent: concat!("sapwood/", env!("CARGO_PKG_VERSION")).into(),
             kept: options.connections,
         });
-        Http { client: Arc::new(client), retry: Retry::of(options), authorities: authorities.into() }
+        Http { client: Arc::new(client), tls, retry: Retry::of(options), authorities: authorities.into() }
     }
 
     /// Sends a request. Returns the response, whatever its status is.
@@ -164,12 +170,22 @@ fn no_answer(address: &str, broken: Broken) -> Attempt {
             let (reason, authorities) = (tls::words(&why), String::new());
             return Attempt::Final(Error::Certificate { address, reason, authorities });
         }
+        Cause::ProxyCertificate(proxy, why) => {
+            let reason = format!(
+                "the certificate of the proxy '{proxy}' is refused: {}; http.proxySSLCAInfo names the file with \
+                 that of its authority",
+                tls::words(&why)
+            );
+            return Attempt::Final(Error::Unreachable { address, reason });
+        }
         Cause::Interrupted => return Attempt::Final(Error::Interrupted),
-        Cause::Setting => return Attempt::Final(Error::Failed { address, reason }),
+        Cause::Setting => return Attempt::Final(Error::Setting(format!("{address}: {reason}"))),
+        Cause::Redirect => return Attempt::Final(Error::Failed { address, reason }),
+        Cause::Body { path, source } => return Attempt::Final(Error::Io { what: "read", path, source }),
         Cause::Proxy(407) => return Attempt::Final(Error::Denied { address, reason }),
         Cause::Proxy(_) => Error::Unreachable { address, reason },
         Cause::Unreachable(reason) => Error::Unreachable { address, reason },
-        Cause::Transfer => Error::Failed { address, reason },
+        Cause::TimedOut | Cause::Transfer => Error::Failed { address, reason },
     };
     Attempt::Passing { error, after: None }
 }

@@ -61,8 +61,14 @@ pub(super) fn config(
     Ok((trusting(certificates).map_err(|error| bad(&error))?, authorities))
 }
 
+/// Returns the file with the authorities of proxies; `None` for the system's.
+pub(super) fn proxy_authorities(options: &Options<'_>) -> Option<PathBuf> {
+    let variable = || (options.variable)("SSL_CERT_FILE").filter(|value| !value.is_empty());
+    options.proxy_ca_file.clone().or_else(|| variable().map(PathBuf::from))
+}
+
 /// Returns the error for TLS that cannot be set up.
-pub(super) fn bad(reason: &str) -> Error {
+fn bad(reason: &str) -> Error {
     Error::Setting(format!("cannot set up TLS: {reason}"))
 }
 

@@ -34,7 +34,8 @@ impl Web {
         for header in &options.headers {
             let parsed = header.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
             let parsed = parsed.filter(|(name, value)| http::is_header(name, value.as_bytes()));
-            let (name, value) = parsed.ok_or_else(|| Error::Setting("bad HTTP header".into()))?;
+            let bad = || Error::Setting("bad value of http.extraHeader: not a header on one line".into());
+            let (name, value) = parsed.ok_or_else(bad)?;
             headers.push((name.to_owned(), value.into()));
         }
         let own = url.user.as_ref().filter(|user| !user.is_empty());

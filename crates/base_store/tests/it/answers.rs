@@ -16,13 +16,13 @@ use testkit::servers::{Acceptor, S3};
 use crate::servers::{Tuning, name, open};
 
 /// A server that answers each request by a closure, which gets the head and the request's number.
-struct Answering {
-    acceptor: Acceptor,
+pub(crate) struct Answering {
+    pub(crate) acceptor: Acceptor,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Answering {
-    fn by(answer: impl Fn(&str, usize) -> String + Send + Sync + 'static) -> Answering {
+    pub(crate) fn by(answer: impl Fn(&str, usize) -> String + Send + Sync + 'static) -> Answering {
         let heads = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&heads);
         let number = AtomicUsize::new(0);
@@ -41,12 +41,12 @@ impl Answering {
         open(&format!("http://{}", self.acceptor.address()), &[], &Tuning::default()).expect("opened")
     }
 
-    fn heads(&self) -> Vec<String> {
+    pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().expect("no panic").clone()
     }
 }
 
-fn response(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn response(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
@@ -240,7 +240,8 @@ fn giver() -> Answering {
                 response("200 OK", "", json)
             }
             _ if line.contains("AssumeRoleWithWebIdentity") => {
-                assert!(line.contains("RoleArn=arn%3Arole&") && line.contains("WebIdentityToken=pod-token"));
+                assert!(line.contains("RoleArn=arn%3Arole&RoleSessionName=WebIdentitySession&"), "{line}");
+                assert!(line.contains("WebIdentityToken=pod-token"), "{line}");
                 response("200 OK", "", xml)
             }
             _ => response("200 OK", "", "good"),

@@ -6,4 +6,6 @@ mod access;
 mod answers;
 mod contract;
 mod faults;
+mod keys;
+mod requests;
 mod servers;

@@ -77,6 +77,7 @@ impl<'a> Access<'a> {
             let client = self.client(url.as_bytes().as_bstr())?;
             let utf8 = |text: BString| String::from_utf8(text.into()).ok();
             options.ca_file = client.ca_file;
+            options.proxy_ca_file = client.proxy_ca_file;
             options.timeout = client.low_speed_time.unwrap_or(options.timeout);
             options.proxy = client.proxy.and_then(utf8);
             options.headers = client.headers.into_iter().filter_map(utf8).collect();

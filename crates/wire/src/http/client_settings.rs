@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ::http::Address;
+use ::http::{Address, without_user};
 use bstr::{BStr, BString};
 
 use super::settings::UrlSettings;
@@ -20,6 +20,8 @@ use crate::{
 pub struct ClientSettings {
     /// `http.sslCAInfo`, `GIT_SSL_CAINFO`
     pub ca_file: Option<PathBuf>,
+    /// `http.proxySSLCAInfo`, `GIT_PROXY_SSL_CAINFO`
+    pub proxy_ca_file: Option<PathBuf>,
     /// `http.proxy`; empty for none at all, `None` for the environment's.
     pub proxy: Option<BString>,
     /// `http.extraHeader`, in order.
@@ -35,7 +37,7 @@ impl ClientSettings {
     pub fn load(all: &dyn Settings, url: &BStr, interrupt: Arc<AtomicBool>) -> Result<ClientSettings, Error> {
         let address = Address::parse(url).ok_or_else(|| {
             let reason = "URL rejected: Malformed input to a URL function".into();
-            HttpError::Access { url: url.to_owned(), reason }
+            HttpError::Access { url: without_user(url), reason }
         })?;
         let settings = UrlSettings::load(all, &address)?;
         let keeper = Keeper::new(all, all.child_dir().to_owned(), Some(interrupt));
@@ -45,6 +47,7 @@ impl ClientSettings {
         let _ = keeper.ask_helpers(&mut credential, &address);
         Ok(ClientSettings {
             ca_file: settings.tls.ca_file,
+            proxy_ca_file: settings.proxy_tls.ca_file,
             proxy: settings.proxies.configured,
             headers: settings.extra_headers,
             credentials: credential.username.zip(credential.password),

@@ -20,7 +20,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use ::http::{Address, AddressFamily, Watch};
+use ::http::{Address, AddressFamily, Watch, without_user};
 use bstr::{BStr, BString, ByteSlice};
 
 pub use client_settings::ClientSettings;
@@ -48,9 +48,11 @@ pub(super) struct Setup<'a> {
 
 impl Setup<'_> {
     fn session(&self, url: &BStr) -> Result<(Session, Address), Error> {
-        let address = Address::parse(url).ok_or_else(|| {
+        // libcurl takes no blank in a URL.
+        let address = Address::parse(url).filter(|_| !url.contains(&b' '));
+        let address = address.ok_or_else(|| {
             let reason = "URL rejected: Malformed input to a URL function".into();
-            HttpError::Access { url: url.to_owned(), reason }
+            HttpError::Access { url: without_user(url), reason }
         })?;
         let mut settings = UrlSettings::load(self.settings, &address)?;
         if self.proxy.is_some() {

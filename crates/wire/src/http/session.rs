@@ -10,12 +10,12 @@ use std::{
     io::{self, Read},
     path::PathBuf,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ::http::{
-    Address, AddressFamily, Broken, Cause, Connected, Conversation, Head, Interrupted, Message, Proxy, Route,
-    Watch, tls::ClientConfig,
+    Address, AddressFamily, Broken, Cause, Connected, Conversation, Head, Interrupted, Message, Peer, Proxy,
+    Route, Watch, tls::ClientConfig,
 };
 use bstr::{BString, ByteSlice};
 
@@ -29,7 +29,7 @@ use crate::{
     credential::{Credential, Keeper},
 };
 
-/// The timeout for connecting to one address. curl has the same timeout for all addresses together.
+/// The timeout for connecting, which is curl's.
 const CONNECT: Duration = Duration::from_secs(300);
 
 /// The maximum number of redirects in a row, which is the limit that Git sets for curl.
@@ -37,6 +37,9 @@ const MAX_REDIRECTS: usize = 20;
 
 /// The maximum number of credentials that are tried for one request.
 const MAX_ATTEMPTS: usize = 3;
+
+/// The longest time for which an idle connection is used again. Servers and firewalls close others.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -76,9 +79,17 @@ pub(super) struct Session {
     offered: Offered,
     proxy_authorization: Option<BString>,
     tls: Option<Arc<ClientConfig>>,
+    proxy_tls: Option<Arc<ClientConfig>>,
     jar: Jar,
-    /// The open connection, and its server.
-    connection: Option<(Address, Conversation)>,
+    connection: Option<Open>,
+}
+
+/// The open connection.
+struct Open {
+    server: Address,
+    conversation: Conversation,
+    /// The time of the last response's head.
+    used: Instant,
 }
 
 /// The schemes that a redirect may lead to: `protocol.allow`.
@@ -117,6 +128,7 @@ impl Session {
             offered: Offered::Nothing,
             proxy_authorization: None,
             tls: None,
+            proxy_tls: None,
             jar,
             connection: None,
         }
@@ -233,11 +245,7 @@ impl Session {
 
     /// Sends one request and reads the head of its response. The body can be read afterwards.
     fn exchange(&mut self, request: &Request<'_>) -> Result<Head, HttpError> {
-        let kept = self.connection.take().filter(|(server, _)| server.is_same_server(&request.address));
-        let kept = kept.and_then(|(server, mut conversation)| {
-            conversation.drain();
-            conversation.is_free().then_some((server, conversation))
-        });
+        let kept = self.kept(&request.address);
         let proxy = self.proxy(&request.address)?;
         let headers = self.headers(request, proxy.as_ref());
         let whole = request.address.without_user();
@@ -248,43 +256,52 @@ impl Session {
             headers: &headers,
             body: request.body,
         };
-        if let Some((server, mut conversation)) = kept {
-            let answer = conversation.send(&message).and_then(|()| conversation.receive(request.method));
+        if let Some(mut conversation) = kept {
             // The server may close an idle connection at any time. Sending the request again is
             // safe: requests of Git's protocol over HTTP change nothing on the server.
-            if let Ok(head) = answer {
-                return Ok(self.received(request, head, server, conversation));
+            match conversation.exchange(&message) {
+                Ok(head) => return Ok(self.received(request, head, conversation)),
+                Err(failure) if failure.may_be_stale() => {}
+                Err(failure) => return Err(self.failed(request, failure.into())),
             }
         }
         let mut conversation = match self.connect(request, proxy.as_ref()) {
             Ok(Connected::Server(conversation)) => conversation,
             Ok(Connected::Refused(head)) => return Ok(head),
-            Err(Broken { cause: Cause::Interrupted, .. }) => return Err(interrupted()),
-            Err(Broken { cause: Cause::Setting, text }) => return Err(HttpError::Setting(text)),
-            Err(Broken { text, .. }) => return Err(self.broken(request, &text)),
+            Err(broken) => return Err(self.failed(request, broken)),
         };
-        let sent = conversation.send(&message);
-        // A server that refuses a long request may respond before it has read all of it.
-        let answer = conversation.receive(request.method).map_err(|error| sent.err().unwrap_or(error));
-        match answer {
-            Ok(head) => Ok(self.received(request, head, request.address.clone(), conversation)),
-            Err(error) if Interrupted::caused(&error) => Err(interrupted()),
-            Err(error) => Err(self.broken(request, &Broken::receiving(&error).text)),
+        match conversation.exchange(&message) {
+            Ok(head) => Ok(self.received(request, head, conversation)),
+            Err(failure) => Err(self.failed(request, failure.into())),
         }
     }
 
-    fn received(
-        &mut self,
-        request: &Request<'_>,
-        head: Head,
-        server: Address,
-        conversation: Conversation,
-    ) -> Head {
+    /// Returns the open connection if another request to this server can be sent on it.
+    fn kept(&mut self, server: &Address) -> Option<Conversation> {
+        let open = self.connection.take()?;
+        if !open.server.is_same_server(server) || open.used.elapsed() >= IDLE {
+            return None;
+        }
+        let mut conversation = open.conversation;
+        conversation.drain();
+        conversation.is_free().then_some(conversation)
+    }
+
+    fn failed(&self, request: &Request<'_>, broken: Broken) -> HttpError {
+        match broken.cause {
+            Cause::Interrupted => interrupted(),
+            Cause::Setting => HttpError::Setting(broken.text),
+            _ => self.broken(request, &broken.text),
+        }
+    }
+
+    fn received(&mut self, request: &Request<'_>, head: Head, conversation: Conversation) -> Head {
         // As in curl, cookies count only if a file for them is configured.
         for cookie in head.all("set-cookie").filter(|_| self.settings.keeps_cookies) {
             self.jar.take(cookie, &request.address);
         }
-        self.connection = Some((server, conversation));
+        let server = request.address.clone();
+        self.connection = Some(Open { server, conversation, used: Instant::now() });
         head
     }
 
@@ -346,10 +363,16 @@ impl Session {
             timeout: CONNECT,
             watch: &self.watch,
         };
-        let (tls, settings) = (&mut self.tls, &self.settings.tls);
-        ::http::connect(&route, &mut || match tls {
-            Some(config) => Ok(Arc::clone(config)),
-            None => Ok(Arc::clone(tls.insert(settings.load()?))),
+        let (tls, proxy_tls, settings) = (&mut self.tls, &mut self.proxy_tls, &self.settings);
+        ::http::connect(&route, &mut |peer| {
+            let (known, settings) = match peer {
+                Peer::Server => (&mut *tls, &settings.tls),
+                Peer::Proxy => (&mut *proxy_tls, &settings.proxy_tls),
+            };
+            match known {
+                Some(config) => Ok(Arc::clone(config)),
+                None => Ok(Arc::clone(known.insert(settings.load()?))),
+            }
         })
     }
 
@@ -375,8 +398,8 @@ impl Session {
 
     /// Skips the rest of the response, if it is short, so that the connection can be reused.
     pub(super) fn drain(&mut self) {
-        if let Some((_, conversation)) = &mut self.connection {
-            conversation.drain();
+        if let Some(open) = &mut self.connection {
+            open.conversation.drain();
         }
     }
 }
@@ -384,7 +407,7 @@ impl Session {
 impl Read for Session {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match &mut self.connection {
-            Some((_, conversation)) => conversation.read(out).map_err(|error| {
+            Some(open) => open.conversation.read(out).map_err(|error| {
                 if Interrupted::caused(&error) { io::Error::other(crate::Error::Interrupted) } else { error }
             }),
             None => Ok(0),

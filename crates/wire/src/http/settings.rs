@@ -37,6 +37,8 @@ pub(super) enum Proactive {
 #[derive(Clone, Debug)]
 pub(super) struct UrlSettings {
     pub(super) tls: TlsSettings,
+    /// The settings for proxies with TLS. As in Git, those for the server say nothing about them.
+    pub(super) proxy_tls: TlsSettings,
     pub(super) redirects: Redirects,
     pub(super) proactive: Proactive,
     /// `http.extraHeader`, in order.
@@ -65,10 +67,11 @@ impl UrlSettings {
         let (mut low_limit, mut low_time) = (0, 0);
         for (name, value) in matching::settings(all.entries(), "http", address, Choice::Best) {
             let text = value.unwrap_or(BStr::new(""));
+            let key = || format!("http.{name}");
             let path = || all.path(text);
             let boolean = || {
                 let parsed = config::parse_bool(value);
-                parsed.ok_or_else(|| Error::Boolean { key: format!("http.{name}"), value: text.to_owned() })
+                parsed.ok_or_else(|| Error::Boolean { key: key(), value: text.to_owned() })
             };
             let number = || {
                 let parsed = config::parse_unsigned(text);
@@ -84,6 +87,9 @@ impl UrlSettings {
                 b"sslcapath" => settings.tls.ca_dir = path()?,
                 b"sslcert" => settings.tls.certificate = path()?,
                 b"sslkey" => settings.tls.key = path()?,
+                b"proxysslcainfo" => settings.proxy_tls.ca_file = path()?,
+                b"proxysslcert" => settings.proxy_tls.certificate = path()?,
+                b"proxysslkey" => settings.proxy_tls.key = path()?,
                 b"sslversion" => settings.tls.oldest = oldest(text),
                 b"followredirects" if text == "initial" => settings.redirects = Redirects::Initial,
                 b"followredirects" => {
@@ -91,8 +97,8 @@ impl UrlSettings {
                 }
                 b"proactiveauth" => settings.proactive = proactive(text)?,
                 b"extraheader" if text.is_empty() => settings.extra_headers.clear(),
-                b"extraheader" => settings.extra_headers.push(text.to_owned()),
-                b"useragent" => settings.user_agent = text.to_owned(),
+                b"extraheader" => settings.extra_headers.push(line(&key(), text)?),
+                b"useragent" => settings.user_agent = line(&key(), text)?,
                 b"proxy" => settings.proxies.configured = Some(text.to_owned()),
                 b"cookiefile" => {
                     (settings.keeps_cookies, settings.cookie_file) = (true, path()?);
@@ -116,20 +122,14 @@ impl UrlSettings {
         if low_limit > 0 && low_time > 0 {
             settings.low_speed = Some((low_limit, Duration::from_secs(low_time)));
         }
-        settings.override_by(all);
+        settings.override_by(all)?;
         Ok(settings)
     }
 
     fn new(all: &dyn Settings) -> UrlSettings {
         UrlSettings {
-            tls: TlsSettings {
-                verify: true,
-                ca_file: None,
-                ca_dir: None,
-                certificate: None,
-                key: None,
-                oldest: OldestTls::default(),
-            },
+            tls: TlsSettings::default(),
+            proxy_tls: TlsSettings::default(),
             redirects: Redirects::Initial,
             proactive: Proactive::None,
             extra_headers: Vec::new(),
@@ -149,7 +149,7 @@ impl UrlSettings {
     }
 
     /// Applies the variables of the environment.
-    fn override_by(&mut self, all: &dyn Settings) {
+    fn override_by(&mut self, all: &dyn Settings) -> Result<(), HttpError> {
         let path = |name: &str| all.variable(name).map(|path| PathBuf::from(sys::os_str(path)));
         if all.variable("GIT_SSL_NO_VERIFY").is_some() {
             self.tls.verify = false;
@@ -161,14 +161,26 @@ impl UrlSettings {
         self.tls.key = path("GIT_SSL_KEY").or(self.tls.key.take());
         self.tls.ca_dir = path("GIT_SSL_CAPATH").or(self.tls.ca_dir.take());
         self.tls.ca_file = path("GIT_SSL_CAINFO").or(self.tls.ca_file.take());
+        self.proxy_tls.certificate = path("GIT_PROXY_SSL_CERT").or(self.proxy_tls.certificate.take());
+        self.proxy_tls.key = path("GIT_PROXY_SSL_KEY").or(self.proxy_tls.key.take());
+        self.proxy_tls.ca_file = path("GIT_PROXY_SSL_CAINFO").or(self.proxy_tls.ca_file.take());
         if let Some(agent) = all.variable("GIT_HTTP_USER_AGENT") {
-            self.user_agent = agent.to_owned();
+            self.user_agent = line("GIT_HTTP_USER_AGENT", agent)?;
         }
         let variable = |name: &str| all.variable(name).and_then(|text| config::parse_unsigned(text).ok());
         self.retry_after = variable("GIT_HTTP_RETRY_AFTER").unwrap_or(self.retry_after);
         self.max_retries = variable("GIT_HTTP_MAX_RETRIES").unwrap_or(self.max_retries);
         self.max_retry_time = variable("GIT_HTTP_MAX_RETRY_TIME").unwrap_or(self.max_retry_time);
+        Ok(())
     }
+}
+
+/// Returns a text for a header, which must be one line.
+fn line(name: &str, text: &BStr) -> Result<BString, HttpError> {
+    if text.iter().any(|byte| b"\r\n\0".contains(byte)) {
+        return Err(HttpError::Setting(format!("bad value of {name}: it has a line end or a NUL")));
+    }
+    Ok(text.to_owned())
 }
 
 /// Returns true if the value of a setting requests a feature that only Git's remote helper has.
@@ -179,7 +191,6 @@ fn is_unknown(name: &BStr, value: &BStr) -> bool {
         b"sslcerttype" | b"sslkeytype" => &["PEM", "pem"],
         b"sslcertpasswordprotected" | b"proxysslcertpasswordprotected" => &["false", "no", "off", "0"],
         b"curloptresolve" | b"sslcipherlist" | b"pinnedpubkey" => &[],
-        b"proxysslcert" | b"proxysslkey" | b"proxysslcainfo" => &[],
         _ => return false,
     };
     !value.is_empty() && !harmless.iter().any(|word| value == *word)

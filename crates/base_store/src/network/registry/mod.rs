@@ -242,7 +242,7 @@ impl Store for Registry {
         let size = stat.ok_or_else(missing)?.size;
         let file: File = by_path::open(path).map_err(failed("open"))?;
         let address = self.address.of(&digest.path());
-        let sent = self.upload(digest, Body::File { file: &file, size }, &address);
+        let sent = self.upload(digest, Body::File { file: &file, path, size }, &address);
         if matches!(sent, Err(Error::Failed { .. } | Error::Wrong { .. })) {
             // Registries check digests, in words of their own.
             let bytes = by_path::read(path).map_err(failed("read"))?.unwrap_or_default();

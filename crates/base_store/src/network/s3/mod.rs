@@ -20,7 +20,12 @@ use format::base_files::{DataFile, Digest, RecordKind, RecordName};
 use http::{Body, Request, Response};
 use sys::by_path;
 
-use self::{credentials::Credentials, settings::Settings, sign::encode, upload::Source};
+use self::{
+    credentials::Credentials,
+    settings::Settings,
+    sign::{encode, object_key},
+    upload::Source,
+};
 use super::{
     Store,
     client::{Http, is_success, read_body, read_range, text},
@@ -99,10 +104,11 @@ impl S3 {
         Ok(S3 { http, credentials, settings, address: address.clone(), prefix: prefix.to_owned() })
     }
 
+    /// Returns the key of the object of a file.
     fn key(&self, path: &str) -> String {
         match self.prefix.as_str() {
-            "" => path.to_owned(),
-            prefix => format!("{prefix}/{path}"),
+            "" => object_key(path),
+            prefix => object_key(&format!("{prefix}/{path}")),
         }
     }
 

@@ -20,7 +20,12 @@ pub(super) struct Settings {
 /// Reads a variable. An empty one counts as not set.
 pub(super) fn variable(options: &Options<'_>, name: &str) -> Result<Option<String>, Error> {
     let Some(value) = (options.variable)(name).filter(|value| !value.is_empty()) else { return Ok(None) };
-    value.into_string().map(Some).map_err(|_| bad(name))
+    let value = value.into_string().map_err(|_| bad(name))?;
+    // It would end a header, or be in no signature that the server computes.
+    if value.contains(['\r', '\n', '\0']) {
+        return Err(Error::Setting(format!("bad value of {name}: it has a line end or a NUL")));
+    }
+    Ok(Some(value))
 }
 
 /// Returns the error for a variable with a bad value.

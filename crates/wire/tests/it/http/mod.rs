@@ -379,9 +379,68 @@ fn plain_http_goes_through_a_proxy() {
     assert!(ground.list_with("http://unknown.invalid/git/a", &[("http_proxy", &proxy)]).is_ok());
     let with_user = format!("http://u:p@{proxy}");
     assert!(ground.list_with("http://unknown.invalid/proxied/a", &[("http_proxy", &with_user)]).is_err());
+    ground.set("http.proxySSLCAInfo", &ground.server.ca_file().display().to_string());
     // The connection to the proxy can have TLS.
     let proxy = ground.server.tls_url("");
     assert!(ground.list_with("http://unknown.invalid/git/a", &[("http_proxy", &proxy)]).is_ok());
+}
+
+/// `http.sslVerify` and `http.sslCAInfo` are about the server, `http.proxySSLCAInfo` is about the
+/// proxy, which gets a password.
+#[test]
+fn a_proxy_with_tls_is_verified_in_any_case() {
+    let ground = Ground::new();
+    let place = format!("u:p@127.0.0.1:{}", ground.server.tls_port());
+    let proxy = format!("https://{place}");
+    ground.set("http.sslVerify", "false");
+    let ca = ground.server.ca_file().display().to_string();
+    for url in ["http://unknown.invalid/git/a", "https://unknown.invalid/git/a"] {
+        let error = ground.list_with(url, &[("http_proxy", &proxy), ("https_proxy", &proxy)]);
+        let error = error.expect_err("nobody knows the authority");
+        assert!(error.contains("unable to get local issuer certificate"), "{error}");
+    }
+    assert_eq!(ground.server.requests(), Vec::<String>::new());
+    let (certificate, key) = ground.server.client_certificate();
+    let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
+    let variables = [
+        ("http_proxy", proxy.as_str()),
+        ("GIT_PROXY_SSL_CAINFO", &ca),
+        ("GIT_PROXY_SSL_CERT", &certificate),
+        ("GIT_PROXY_SSL_KEY", &key),
+    ];
+    assert!(ground.list_with("http://unknown.invalid/git/a", &variables[..2]).is_ok());
+    // The proxy's own request for a certificate.
+    assert!(ground.list_with("http://unknown.invalid/cert/a", &variables[..2]).is_err());
+    assert!(ground.list_with("http://unknown.invalid/cert/a", &variables).is_ok());
+}
+
+#[test]
+fn a_header_with_a_line_end_names_its_setting() {
+    let ground = Ground::new();
+    let url = ground.server.url("git/a");
+    let refused = |name: &str| Err(format!("bad value of {name}: it has a line end or a NUL"));
+    assert_eq!(ground.list_with(&url, &[("GIT_HTTP_USER_AGENT", "a\nX: y")]), refused("GIT_HTTP_USER_AGENT"));
+    for (key, value) in [("http.userAgent", "a\r\nX: y"), ("http.extraHeader", "X-Test: a\nX-Other: y")] {
+        ground.set(key, value);
+        assert_eq!(ground.list(&url), refused(&key.to_lowercase()));
+        ground.client().git(&["config", "--unset-all", key]);
+    }
+    // A language is a variable of the system, which has no name here.
+    let error = ground.list_with(&url, &[("LANGUAGE", "de\nX: y")]).expect_err("refused");
+    assert_eq!(error, "the header 'Accept-Language' has a line end or a NUL");
+    assert_eq!(ground.server.requests(), Vec::<String>::new());
+}
+
+#[test]
+fn bad_urls_are_shown_without_passwords() {
+    let ground = Ground::new();
+    let blank = ground.server.url("git/a b");
+    assert_eq!(ground.client().try_git(&["ls-remote", &blank]).code, 128, "Git encodes no blanks either");
+    for url in [&blank, "http://alice:secret@h:x/", "http://alice:sec/secret@h/", "http://alice:secret@h/a b"]
+    {
+        let error = ground.list(url).expect_err("no URL");
+        assert!(error.contains("URL rejected") && !error.contains("secret"), "{error}");
+    }
 }
 
 /// Downloads the rest of a file; returns the start and the downloaded bytes.
