@@ -108,7 +108,9 @@ impl Address {
             _ => {
                 let path = &self.target[..self.target.find_byte(b'?').unwrap_or(self.target.len())];
                 let dir = &path[..path.rfind_byte(b'/').map_or(0, |slash| slash + 1)];
-                [self.scheme().as_bytes(), b"://", self.authority().as_bytes(), dir, location].concat()
+                // A query alone replaces the query.
+                let kept = if location.starts_with(b"?") { path } else { dir };
+                [self.scheme().as_bytes(), b"://", self.authority().as_bytes(), kept, location].concat()
             }
         };
         Address::parse(&text)
@@ -252,6 +254,7 @@ mod tests {
             ("//y/z", "http://y/z"),
             ("/z?u=http://v", "http://x:81/z?u=http://v"),
             ("z", "http://x:81/a/z"),
+            ("?z", "http://x:81/a/b?z"),
         ] {
             assert_eq!(from.redirected(location.as_bytes()).expect("valid").without_user(), to);
         }

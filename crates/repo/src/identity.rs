@@ -212,12 +212,12 @@ impl Repository {
     }
 
     fn variable(&self, who: Who, part: &str) -> Option<BString> {
-        self.env.bytes(&who.variable(part)).map(ToOwned::to_owned)
+        self.env().bytes(&who.variable(part)).map(ToOwned::to_owned)
     }
 
     /// Returns `EMAIL`, unless it is empty.
     fn mail_of_environment(&self) -> Option<BString> {
-        self.env.bytes("EMAIL").filter(|mail| !mail.is_empty()).map(ToOwned::to_owned)
+        self.env().bytes("EMAIL").filter(|mail| !mail.is_empty()).map(ToOwned::to_owned)
     }
 
     /// Returns the configured value of a part of an identity.

@@ -23,15 +23,15 @@ impl wire::Settings for Repository {
     }
 
     fn path(&self, value: &BStr) -> Result<Option<PathBuf>, wire::Error> {
-        path(value, &self.env)
+        path(value, self.env())
     }
 
     fn variable(&self, name: &str) -> Option<&BStr> {
-        self.env.bytes(name)
+        self.env().bytes(name)
     }
 
     fn variables(&self) -> Vec<(OsString, OsString)> {
-        variables(&self.env)
+        variables(self.env())
     }
 
     fn helper_variables(&self) -> Vec<(OsString, OsString)> {

@@ -195,7 +195,7 @@ impl Repository {
     /// Returns true if a directory looks like a Git directory: it has `HEAD`, and its own or shared
     /// `objects` and `refs`.
     pub fn is_git_directory(&self, dir: &Path) -> bool {
-        open::is_git_directory(&self.options, &self.env, dir)
+        open::is_git_directory(&self.options, self.env(), dir)
     }
 }
 

@@ -127,10 +127,10 @@ impl Call {
         run.git = git.as_ref().map(|git| git.path.clone());
         // Hooks and filters find Git's own programs on PATH, as when Git starts them.
         if let Some(path) = git.and_then(|git| git.path_for_children(&self.env)) {
-            if let Some(repo) = run.opened.get_mut() {
-                repo.set_path_of_children(path.clone());
-            }
             run.env.insert("PATH".into(), path);
+            if let Some(repo) = run.opened.get_mut() {
+                repo.set_env(run.env.clone());
+            }
         }
         args::call_it_git();
         console::hold_results();

@@ -6,15 +6,14 @@ use super::Repository;
 use crate::{config::config_parameters, env::Env, open, options::OpenOptions};
 
 impl Repository {
-    /// Sets `PATH` in the environment of hooks, filters and monitors.
-    pub fn set_path_of_children(&mut self, path: OsString) {
-        self.env.insert("PATH".into(), path.clone());
-        self.options.env.insert("PATH".into(), path);
+    /// Replaces the environment, for hooks, filters and monitors.
+    pub fn set_env(&mut self, env: Env) {
+        self.options.env = env;
     }
 
-    /// Returns the environment that the repository was opened with.
+    /// Returns the environment.
     pub fn env(&self) -> &Env {
-        &self.env
+        &self.options.env
     }
 
     /// Returns the options by which another worktree of the repository is opened from the directory
@@ -27,7 +26,7 @@ impl Repository {
     /// [`Repository::child_dir`]. Command-line options and Git's own variables about the repository
     /// override given variables. Paths are relative to that directory.
     pub fn child_env(&self) -> Vec<(OsString, OsString)> {
-        child_env(&self.options, &self.env, &self.layout)
+        child_env(&self.options, &self.layout)
     }
 
     /// Returns the Git directory in the form that Git uses: absolute, or relative to
@@ -44,7 +43,8 @@ impl Repository {
 }
 
 /// See [`Repository::child_env`].
-fn child_env(options: &OpenOptions, env: &Env, layout: &open::Layout) -> Vec<(OsString, OsString)> {
+fn child_env(options: &OpenOptions, layout: &open::Layout) -> Vec<(OsString, OsString)> {
+    let env = &options.env;
     let mut variables: Vec<_> = env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let mut set = |name: &str, value: OsString| {
         variables.retain(|(known, _)| known != name);

@@ -19,7 +19,7 @@ use crate::{
 impl Repository {
     /// Returns the objects as they are stored: nothing is replaced, and nothing missing is fetched.
     pub fn stored_objects(&self) -> Objects {
-        open(&self.env, &self.layout, None, None, None)
+        open(self.env(), &self.layout, None, None, None)
     }
 }
 

@@ -19,7 +19,6 @@ use objects::{CommitGraph, Objects};
 pub use self::settings::Settings;
 use crate::{
     config, date,
-    env::Env,
     error::Error,
     filter_process::Processes,
     message_sink::MessageSink,
@@ -31,7 +30,6 @@ use crate::{
 /// An open repository. It is `Sync`, so worker threads share it.
 pub struct Repository {
     pub(crate) options: OpenOptions,
-    pub(crate) env: Env,
     pub(crate) layout: open::Layout,
     pub(crate) config: config::Config,
     pub(crate) refs: refs::Store,
@@ -55,18 +53,17 @@ impl Repository {
     /// Finds and opens a repository. Refuses unsafe ownership (`safe.directory`), unknown
     /// extensions, newer format versions and reftable, with Git's messages.
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
-        let env = options.env.clone();
-        let open::Opened { layout, config, warnings } = open::open(options, &env)?;
+        let env = &options.env;
+        let open::Opened { layout, config, warnings } = open::open(options, env)?;
         let refs =
             refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.display_refs_dir());
-        let promisors = promisor::Remotes::of(&config, &env, &layout, options)?;
-        let replaced = database::replaced(&env, &layout, &config, &refs)?;
+        let promisors = promisor::Remotes::of(&config, env, &layout, options)?;
+        let replaced = database::replaced(env, &layout, &config, &refs)?;
         // The command reports a bad value.
         let depth = config.get(&keys::core::MAX_TREE_DEPTH).ok().flatten();
-        let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors, depth));
+        let objects = Arc::new(database::open(env, &layout, replaced.as_ref(), promisors, depth));
         Ok(Repository {
             options: options.clone(),
-            env,
             layout,
             config,
             refs,
@@ -133,7 +130,7 @@ impl Repository {
         if self.layout.common_dir != self.layout.git_dir {
             own.push(self.real_common_dir());
         }
-        if self.env.is_set("GIT_OBJECT_DIRECTORY") {
+        if self.env().is_set("GIT_OBJECT_DIRECTORY") {
             own.push(sys::by_path::realpath_forgiving(&self.layout.objects_dir));
         }
         own
@@ -207,7 +204,7 @@ impl Repository {
     /// Returns true if `dir` (absolute) is the worktree of a repository: its `.git` is a
     /// repository, or a file that names one.
     pub fn is_worktree(&self, dir: &Path) -> bool {
-        open::is_worktree(&self.options, &self.env, dir)
+        open::is_worktree(&self.options, self.env(), dir)
     }
 
     /// Returns true if `.git` in `dir` is this repository's Git directory.

@@ -64,12 +64,12 @@ impl Repository {
     /// Returns the last value of a key as a path, with `~` expanded. A relative path starts at
     /// [`Repository::base_dir`].
     pub fn config_path(&self, key: &impl Typed<Value = Option<PathText>>) -> Result<Option<UserPath>, Error> {
-        self.config.path(key, &self.env, self.message_context())
+        self.config.path(key, self.env(), self.message_context())
     }
 
     /// Expands a leading `~` of a path; `None` if there is no such home directory.
     pub fn expanded(&self, path: &BStr) -> Option<UserPath> {
-        config::value::interpolate(path, &self.env)
+        config::value::interpolate(path, self.env())
     }
 
     /// Returns the last value of a setting in the file that all worktrees share. Includes are not
@@ -111,7 +111,7 @@ impl Repository {
             message_sink: self.options.message_sink,
             ..config::Sources::default()
         };
-        ConfigValues::load(&self.env, sources, one)
+        ConfigValues::load(self.env(), sources, one)
     }
 
     /// Returns the names of all settings, in order of appearance. Section and variable are in lower

@@ -130,8 +130,9 @@ impl Report {
     fn count_loose(&mut self, repo: &Repository, request: Request, shown: &Path, events: &dyn Events) {
         for number in super::directories(repo) {
             let Some(Loose { dir, shown, files }) = super::loose(repo, shown, number, events) else { return };
+            let mut path = dir;
             for file in files {
-                let path = dir.join(&file.name);
+                path.push(&file.name);
                 match (file.object, by_path::uninterrupted(|| path.symlink_metadata())) {
                     (Some(object), Ok(found)) if found.is_file() => {
                         self.loose += 1;
@@ -144,6 +145,7 @@ impl Report {
                     }
                     _ => {}
                 }
+                path.pop();
             }
         }
     }
