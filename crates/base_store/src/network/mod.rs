@@ -19,7 +19,7 @@ use std::{
         Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use format::base_files::{DataFile, Digest, RecordKind, RecordName};
@@ -30,23 +30,9 @@ use crate::{Address, Error, Options, StoredData, StoredRecord, backend::Backend}
 /// The time between two looks at the interrupt.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A kind of remote. See [`Backend`].
-trait Store: Send + Sync {
-    fn has(&self, digest: &Digest) -> Result<bool, Error>;
-    fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error>;
-    fn write(&self, digest: &Digest, path: &Path) -> Result<(), Error>;
-    fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error>;
-    fn set_record(&self, name: &RecordName, bytes: &[u8], files: &[DataFile]) -> Result<(), Error>;
-    fn remove_record(&self, name: &RecordName) -> Result<(), Error>;
-    fn records(&self, kind: RecordKind) -> Result<Vec<StoredRecord>, Error>;
-    fn data(&self) -> Result<Vec<StoredData>, Error>;
-    fn remove(&self, digest: &Digest) -> Result<(), Error>;
-    fn touch(&self, digest: &Digest) -> Result<(), Error>;
-}
-
 /// See the module.
 pub(crate) struct Network {
-    store: Box<dyn Store>,
+    store: Box<dyn Backend>,
     interrupt: Arc<AtomicBool>,
     permits: Permits,
     /// The file of trusted certificates, for messages.
@@ -58,7 +44,7 @@ impl Network {
         let ca_variable = matches!(address, Address::S3 { .. }).then_some("AWS_CA_BUNDLE");
         let http = Http::new(options, ca_variable)?;
         let authorities = Arc::clone(&http.authorities);
-        let store: Box<dyn Store> = match address {
+        let store: Box<dyn Backend> = match address {
             Address::S3 { bucket, prefix } => Box::new(s3::S3::open(address, bucket, prefix, http, options)?),
             Address::Registry { scheme, host, name } => {
                 Box::new(registry::Registry::open(address, *scheme, host, name, http, options)?)
@@ -164,10 +150,5 @@ impl Backend for Network {
 
     fn touch(&self, digest: &Digest) -> Result<(), Error> {
         self.run(|| self.store.touch(digest))
-    }
-
-    /// The servers remove uploads that nobody completes.
-    fn remove_leftovers(&self, _: SystemTime) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -7,11 +7,12 @@ use format::base_files::{DataFile, Digest, RecordKind, RecordName};
 use http::{Body, Request};
 
 use super::{
-    Store,
     client::{Http, is_success, read_body, read_range},
     retry::{Attempt, bad_status},
 };
-use crate::{Address, Error, LONGEST_RECORD, Options, StoredData, StoredRecord, WebAddress};
+use crate::{
+    Address, Error, LONGEST_RECORD, Options, StoredData, StoredRecord, WebAddress, backend::Backend,
+};
 
 /// See the module.
 pub(super) struct Web {
@@ -57,7 +58,7 @@ impl Web {
     }
 }
 
-impl Store for Web {
+impl Backend for Web {
     fn has(&self, digest: &Digest) -> Result<bool, Error> {
         let path = digest.path();
         let address = self.address.of(&path);

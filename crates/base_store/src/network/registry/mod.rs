@@ -20,11 +20,10 @@ use sys::{File, by_path};
 
 use self::auth::{Access, Auth};
 use super::{
-    Store,
     client::{Http, is_success, read_body, read_range, text},
     retry::{Attempt, bad_status},
 };
-use crate::{Address, Error, LONGEST_RECORD, Options, Scheme, StoredData, StoredRecord};
+use crate::{Address, Error, LONGEST_RECORD, Options, Scheme, StoredData, StoredRecord, backend::Backend};
 
 /// The type of a manifest.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -220,7 +219,7 @@ fn parse(bytes: &[u8], address: &str) -> Result<Value, Error> {
         .map_err(|error| Error::Wrong { address: address.to_owned(), reason: format!("bad JSON: {error}") })
 }
 
-impl Store for Registry {
+impl Backend for Registry {
     fn has(&self, digest: &Digest) -> Result<bool, Error> {
         self.has_blob(digest)
     }

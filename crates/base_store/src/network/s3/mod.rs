@@ -27,11 +27,10 @@ use self::{
     upload::Source,
 };
 use super::{
-    Store,
     client::{Http, is_success, read_body, read_range, text},
     retry::{Attempt, one_line, refusal},
 };
-use crate::{Address, Error, LONGEST_RECORD, Options, StoredData, StoredRecord};
+use crate::{Address, Error, LONGEST_RECORD, Options, StoredData, StoredRecord, backend::Backend};
 
 /// The longest answer in XML: a page of a list has at most 1000 objects.
 const LONGEST_ANSWER: usize = 16 << 20;
@@ -279,7 +278,7 @@ fn words(body: &str) -> (Option<String>, String) {
     (code, reason)
 }
 
-impl Store for S3 {
+impl Backend for S3 {
     fn has(&self, digest: &Digest) -> Result<bool, Error> {
         match self.head(&digest.path()) {
             Ok(_) => Ok(true),
