@@ -179,8 +179,8 @@ fn fixed(options: &Options<'_>) -> Result<Option<(String, String)>, Error> {
     }
 }
 
-/// Returns the fetched keys, after it has replaced those that expire soon. `fetch` is told if no
-/// valid keys are left.
+/// Returns the fetched keys, after it has replaced those that expire soon. `fetch` receives true if
+/// no valid keys are left.
 fn renewed(
     fetched: &mut Option<Fetched>,
     now: SystemTime,
