@@ -69,8 +69,19 @@ pub struct Union {
     /// The layers below, from top to bottom.
     pub lower: Vec<PathBuf>,
     form: Form,
-    /// The process that serves a FUSE mount: its id and start time.
-    served_by: Option<(u32, u64)>,
+    /// The process that serves a FUSE mount.
+    served_by: Option<Server>,
+}
+
+/// A process that serves a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Server {
+    pid: u32,
+    /// Its start time.
+    start: u64,
+    /// The identity of the mount, if the kernel has one that it never uses again. The process may
+    /// still be ending when something else is mounted.
+    mount: Option<u64>,
 }
 
 const SECTION: &str = "union";
@@ -112,7 +123,9 @@ impl Union {
         let one = |key: &str| all(key).last().copied();
         let number = |key: &str| one(key)?.to_str().ok()?.parse::<u64>().ok();
         let form = one("kind").and_then(|name| FORMS.iter().find(|(_, known)| name == known));
-        let served_by = number("process").zip(number("started"));
+        let served_by = number("process").zip(number("started")).and_then(|(pid, start)| {
+            Some(Server { pid: u32::try_from(pid).ok()?, start, mount: number("mount") })
+        });
         let parts = (one("dir"), one("upper"), form);
         let (Some(dir), Some(upper), Some((form, _))) = parts else { return Err(Error::Damaged(path)) };
         Ok(Some(Union {
@@ -120,7 +133,7 @@ impl Union {
             upper: path_of(&upper),
             lower: all("lower").iter().map(path_of).collect(),
             form: *form,
-            served_by: served_by.and_then(|(pid, start)| Some((u32::try_from(pid).ok()?, start))),
+            served_by,
         }))
     }
 
@@ -145,9 +158,10 @@ impl Union {
         add("kind", kind.into());
         add("upper", bytes(&self.upper));
         self.lower.iter().for_each(|layer| add("lower", bytes(layer)));
-        if let Some((pid, start)) = self.served_by {
-            add("process", pid.to_string().into());
-            add("started", start.to_string().into());
+        if let Some(Server { pid, start, mount }) = self.served_by {
+            let mount = mount.map(|mount| ("mount", mount.to_string()));
+            let process = [("process", pid.to_string()), ("started", start.to_string())];
+            process.into_iter().chain(mount).for_each(|(key, value)| add(key, value.into()));
         }
         let content = format::config::edit(b"", &edits).map_err(store::config::Error::Key)?;
         let mut lock = Lock::take(&dir.join("record"), &LockOptions::default())?;
@@ -197,10 +211,11 @@ impl Union {
         self.form == Form::UnionFs
     }
 
-    /// Returns true if the process that served the mount when it was adopted still does.
+    /// Returns true if the mount is the one that was adopted, and the same process serves it.
     fn is_served(&self) -> bool {
-        let Some((pid, start)) = self.served_by else { return false };
-        matches!(Process::of(pid), Ok(Some(process)) if process.start == start)
+        let Some(Server { pid, start, mount: Some(mount) }) = self.served_by else { return false };
+        mount_of(&self.dir) == Some(mount)
+            && matches!(Process::of(pid), Ok(Some(process)) if process.start == start)
     }
 
     /// Returns the name of what lies below: it changes when another commit is checked out there, or
@@ -288,8 +303,13 @@ fn of_command_line(dir: &Path, pid: u32, words: &[OsString]) -> Result<Union, Er
         layers.push(PathBuf::from(sys::os_str(path)));
     }
     let upper = layers.remove(0);
-    let served_by = Some((pid, process.start));
+    let served_by = Some(Server { pid, start: process.start, mount: mount_of(dir) });
     Ok(Union { dir: dir.to_owned(), upper, lower: layers, form: Form::UnionFs, served_by })
+}
+
+/// Returns the identity of the mount at `dir`; `None` before Linux 6.8.
+fn mount_of(dir: &Path) -> Option<u64> {
+    sys::unique_mount(by_path::open(dir).ok()?, c"").ok().map(|mount| mount.id)
 }
 
 /// Returns the words of a process's command line.
