@@ -224,6 +224,33 @@ fn a_union_that_is_mounted_in_another_way_is_examined() {
     }
 }
 
+/// The process of an adopted union still ends when another union is mounted at its place.
+#[test]
+fn a_process_without_its_mount_is_not_believed() {
+    if !is_root() {
+        return;
+    }
+    let scene = Scene::new(Kind::UnionFs);
+    assert_eq!(scene.adopt().code, 0);
+    assert_eq!(scene.status("adopted"), "");
+    let line = format!("^unionfs-fuse .*{}$", scene.at("union").display());
+    let found = Command::new("pgrep").args(["-f", &line]).output().expect("it can be run").stdout;
+    let process = String::from_utf8(found).expect("a number").trim().to_owned();
+    let send = |signal: &str| {
+        let sent = Command::new("kill").args([signal, &process]).status();
+        assert!(sent.expect("it can be run").success(), "kill {signal} {process}");
+    };
+    send("-STOP");
+    scene.unmount();
+    let copied = Command::new("cp").arg("-a").args([scene.at("checkout"), scene.at("copy")]).status();
+    assert!(copied.expect("it can be run").success());
+    scene.sandbox.repo("copy").write("many/3/3", "differs\n");
+    scene.mount("copy");
+    let run = scene.union().run(SAPWOOD.as_ref(), &["status", "--porcelain"]);
+    send("-KILL");
+    assert_eq!(run.stdout, " M many/3/3\n", "{}", run.stderr);
+}
+
 #[test]
 fn what_is_no_union_is_refused() {
     if !is_root() {
