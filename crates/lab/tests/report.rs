@@ -69,7 +69,7 @@ fn page_and_charts_are_those_of_the_records() {
 #[test]
 fn a_changed_figure_changes_page_and_chart() {
     let copy = copy_of_records();
-    let record = copy.path().join("measurements/status-linux.json");
+    let record = copy.path().join("measurements/status.json");
     let text = fs::read_to_string(&record).expect("a record");
     let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let tools = value["cases"][0]["tools"].as_array_mut().expect("a list");
@@ -81,7 +81,7 @@ fn a_changed_figure_changes_page_and_chart() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let (made, committed) = (files(copy.path()), files(&docs()));
     assert!(made["measurements.md"].contains("| 8,002 (7,001 to 9,004) |"), "{}", made["measurements.md"]);
-    for chart in ["measurements.svg", "measurements/status-linux.svg"] {
+    for chart in ["measurements.svg", "measurements/status.svg"] {
         assert!(made[chart] != committed[chart], "{chart}");
     }
 }
@@ -95,19 +95,22 @@ fn a_bad_record_is_named() {
     assert!(!output.status.success(), "{errors}");
     assert!(errors.contains("measurements/weather.json: unknown variant `rain`"), "{errors}");
     fs::remove_file(copy.path().join("measurements/weather.json")).expect("it is there");
-    let errors = String::from_utf8_lossy(&report(copy.path()).stderr).into_owned();
-    assert!(errors.contains("no record has clone of libgit2 on nfs"), "{errors}");
+    let output = report(copy.path());
+    assert!(output.status.success(), "the record alone was bad: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Replaces the samples of sapwood in the first case of the warm status.
+/// Replaces the samples of sapwood in the first case of the warm status, and those of Git by ones
+/// with a spread, so that no figure of a record matters.
 fn set_status(docs: &Path, walls: &[f64]) {
-    let record = docs.join("measurements/status-linux.json");
+    let record = docs.join("measurements/status.json");
     let text = fs::read_to_string(&record).expect("a record");
     let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let tools = value["cases"][0]["tools"].as_array_mut().expect("a list");
-    let ours = tools.iter_mut().find(|figure| figure["tool"] == "sapwood").expect("sapwood was measured");
-    let samples: Vec<_> = walls.iter().map(|wall| serde_json::json!({"wall": wall})).collect();
-    *ours = serde_json::json!({"tool": "sapwood", "samples": samples});
+    for (tool, walls) in [("sapwood", walls), ("git", &[0.137, 0.145, 0.200])] {
+        let figure = tools.iter_mut().find(|figure| figure["tool"] == tool).expect("it was measured");
+        let samples: Vec<_> = walls.iter().map(|wall| serde_json::json!({"wall": wall})).collect();
+        *figure = serde_json::json!({"tool": tool, "samples": samples});
+    }
     fs::write(&record, value.to_string()).expect("a file");
 }
 

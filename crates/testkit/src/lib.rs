@@ -46,7 +46,7 @@ pub use data::{noise, shared_data};
 pub use disk::{Disk, NoMountsBelow};
 pub use filter::FILTER_PROTOCOL;
 pub use group::wait_for_group;
-pub use mount::{CaseInsensitive, ErofsImage};
+pub use mount::{CaseInsensitive, ErofsImage, detach};
 pub use oracle::{Oracle, Snapshot, wording};
 pub use recorded::{RecordedDisk, Unflushed};
 pub use sandbox::{Repo, Run, Sandbox};

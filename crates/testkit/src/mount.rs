@@ -66,6 +66,11 @@ impl ErofsImage {
     }
 }
 
+/// Takes a mount out of the tree, without a question to the process that serves it.
+pub fn detach(point: &Path) {
+    nix::mount::umount2(point, MntFlags::MNT_DETACH).expect("a mount of this process");
+}
+
 impl Drop for ErofsImage {
     fn drop(&mut self) {
         let _ = nix::mount::umount2(&self.0, MntFlags::MNT_DETACH);

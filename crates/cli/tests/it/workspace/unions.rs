@@ -241,7 +241,7 @@ fn a_process_without_its_mount_is_not_believed() {
         assert!(sent.expect("it can be run").success(), "kill {signal} {process}");
     };
     send("-STOP");
-    scene.unmount();
+    testkit::detach(&scene.at("union"));
     let copied = Command::new("cp").arg("-a").args([scene.at("checkout"), scene.at("copy")]).status();
     assert!(copied.expect("it can be run").success());
     scene.sandbox.repo("copy").write("many/3/3", "differs\n");
