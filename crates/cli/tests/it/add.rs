@@ -494,6 +494,7 @@ fn keeps_the_form_of_the_index() {
             }
             repo.git(&["status"]);
         });
+        oracle.outlast_files();
         for args in [&["add", "-v", "dir"][..], &["add", "-N", "new"], &["add", "-v", "."], &["add", "-A"]] {
             oracle.same_as(&format!("{settings:?}"), args);
         }
