@@ -35,8 +35,7 @@ impl<'a, P: Program> Job<'a, P> {
     pub(super) fn run(mut self) -> Result<Report, P::Error> {
         let reused = self.prepare_directory()?;
         let (commit, reused) = match self.make(reused, false) {
-            // A job can damage objects and refs such that each later fetch or checkout fails.
-            Err(error) if reused && self.plan.request.clean.removes() => (self.make_anew(error)?, false),
+            Err(error) if reused && self.plan.request.clean.removes() => self.make_again(error)?,
             made => (made?, reused),
         };
         let Some(commit) = commit else {
@@ -77,8 +76,26 @@ impl<'a, P: Program> Job<'a, P> {
         Ok(Some(self.answer(&["rev-parse", "--verify", "HEAD"])?.ok_or(Error::NoHead)?))
     }
 
-    /// Repeats a checkout that failed in the clone of an earlier job with a new repository. Brings
-    /// the clone back, and returns `error`, if that fails too: the clone is not the reason.
+    /// Repeats a checkout that failed in the clone of an earlier job. A server that fails for a
+    /// moment must not cost each of its runners a clone. So the new repository is the last attempt,
+    /// after one more in the clone, and none is made while the server does not answer. Returns the
+    /// commit, and true if it is in the clone.
+    fn make_again(&mut self, error: P::Error) -> Result<(Option<BString>, bool), P::Error> {
+        // The damaged clone does not take part.
+        let question = ["--git-dir=/dev/null", "ls-remote", "-q"];
+        let question = [words(&question), vec![self.plan.request.url.clone(), "HEAD".into()]].concat();
+        if self.answer_of(question)?.is_none() {
+            return Err(error);
+        }
+        if let Ok(made) = self.make(true, false) {
+            return Ok((made, true));
+        }
+        // A job can damage objects and refs such that each later fetch or checkout fails.
+        Ok((self.make_anew(error)?, false))
+    }
+
+    /// Repeats a checkout with a new repository. Brings the clone back, and returns `error`, if
+    /// that fails too: the clone is not the reason.
     fn make_anew(&mut self, error: P::Error) -> Result<Option<BString>, P::Error> {
         self.ssh = None;
         if self.plan.directory.set_aside().is_err() {

@@ -374,3 +374,23 @@ fn a_clone_that_is_not_the_reason_stays() {
     assert_eq!(state(&at), fresh);
     assert_eq!(git_dir(), before);
 }
+
+/// A step that fails once is repeated in the clone: a new one would be transferred as a whole.
+#[test]
+fn a_failure_of_a_moment_costs_no_clone() {
+    let server = Server::new();
+    let url = server.url("app");
+    let at = server.dir("job");
+    server.check_out(&at, &["--ref=refs/heads/main", &url]);
+    let before = at.join(".git").metadata().expect("a directory").ino();
+    let template = server.dir("template");
+    template
+        .write_executable("hooks/post-checkout", "#!/bin/sh\n[ -e ../failed ] || { >../failed; exit 1; }\n");
+    let dir = template.path.to_str().expect("a plain name");
+    let args =
+        ["checkout", "-q", "--token-env=TOKEN", "--token-user", Nginx::USER, "--ref=refs/heads/main", &url];
+    let run = server.ci(&at, &[("CI", "true"), ("GIT_TEMPLATE_DIR", dir)], &args);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(server.dir("").exists("failed"), "the hook ran");
+    assert_eq!(at.join(".git").metadata().expect("a directory").ino(), before);
+}
