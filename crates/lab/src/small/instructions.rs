@@ -1,11 +1,12 @@
 //! Counts the instructions of a run with valgrind.
 
-use std::process::Command;
+use std::{fs, io, process::Command};
 
 use crate::{Error, measure::Invocation};
 
 /// Runs the command under valgrind and counts the instructions of its process, without those of
-/// its children and of the kernel. Returns `None` if the process became another program.
+/// its children and of the kernel. Returns `None` if the process became another program, or ended
+/// by a signal: its count is that of a part.
 pub(super) fn of(invocation: &Invocation) -> Result<Option<i64>, Error> {
     let outside = invocation.outside.iter().map(String::as_str);
     let valgrind =
@@ -21,6 +22,16 @@ pub(super) fn of(invocation: &Invocation) -> Result<Option<i64>, Error> {
     let text = String::from_utf8_lossy(&ended.stderr);
     if !text.contains("Callgrind") {
         return Err(Error::Setup(format!("valgrind failed: {text}")));
+    }
+    if ended.status.code().is_none() {
+        // It may have held the lock.
+        let lock = invocation.cwd.join(".git/index.lock");
+        if let Err(source) = fs::remove_file(&lock)
+            && source.kind() != io::ErrorKind::NotFound
+        {
+            return Err(Error::Io { what: "cannot remove", path: lock, source });
+        }
+        return Ok(None);
     }
     Ok(parse(&text))
 }
