@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use testkit::{
-    Sandbox,
+    Repo, Sandbox,
     disk::{Disk, Format},
 };
 
@@ -114,18 +114,24 @@ fn makes_a_branch() {
     pair.native(&["branch", "new"]);
 }
 
+/// Returns a repository with one commit on a disk of its own. `None` if no disk can be mounted.
+fn repo_on_ext4(sandbox: &Sandbox) -> Option<(Disk, Repo<'_>)> {
+    let at = sandbox.path().join("disk");
+    fs::create_dir(&at).expect("made");
+    let disk = Disk::on_file(Format::Ext4, 64, &sandbox.path().join("image"), &at)?;
+    let repo = sandbox.init("disk/repo");
+    repo.write("a", "1\n");
+    repo.commit("one");
+    Some((disk, repo))
+}
+
 /// Restored files are made durable by one call on a file system that can do it, not by one for each
 /// file.
 #[test]
 fn many_files_need_few_flushes() {
     testkit::need_program("strace");
     let sandbox = Sandbox::new();
-    let at = sandbox.path().join("disk");
-    fs::create_dir(&at).expect("made");
-    let Some(_disk) = Disk::on_file(Format::Ext4, 64, &sandbox.path().join("image"), &at) else { return };
-    let repo = sandbox.init("disk/repo");
-    repo.write("a", "1\n");
-    repo.commit("one");
+    let Some((_disk, repo)) = repo_on_ext4(&sandbox) else { return };
     let counts = [20, 1500].map(|count| {
         (0..count).for_each(|number| repo.write(format!("d{}/f{number}", number % 7), "x\n"));
         repo.git(&["stash", "push", "-q", "-u"]);
@@ -153,12 +159,7 @@ fn many_files_need_few_flushes() {
 fn a_lost_page_is_an_error_after_one_flush_for_all() {
     testkit::need_program("strace");
     let sandbox = Sandbox::new();
-    let at = sandbox.path().join("disk");
-    fs::create_dir(&at).expect("made");
-    let Some(_disk) = Disk::on_file(Format::Ext4, 64, &sandbox.path().join("image"), &at) else { return };
-    let repo = sandbox.init("disk/repo");
-    repo.write("a", "1\n");
-    repo.commit("one");
+    let Some((_disk, repo)) = repo_on_ext4(&sandbox) else { return };
     (0..100).for_each(|number| repo.write(format!("f{number}"), "x\n"));
     repo.git(&["stash", "push", "-q", "-u"]);
     assert!(Command::new("sync").status().is_ok_and(|status| status.success()));
