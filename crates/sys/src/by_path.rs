@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use crate::{
-    File, FileType, Listing, Stat,
+    File, FileType, Listing, Stat, changes,
     file::Closing,
     interrupt,
     profile::{Phase, call, retried},
@@ -35,6 +35,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 fn open_waiting(path: &Path, flags: OFlags, mode: u32) -> io::Result<File> {
     if flags != OFlags::RDONLY && flags != OFlags::RDONLY.union(OFlags::NOFOLLOW) {
         interrupt::install();
+        changes::before_change();
     }
     let (flags, mode) = (flags | OFlags::CLOEXEC, Mode::from_raw_mode(mode));
     let opened = interrupt::waiting(|| {
@@ -84,10 +85,11 @@ pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
 }
 
 /// Opens a lock file for appending, and creates it if it is missing. Does not follow a symbolic
-/// link (`ELOOP`), and does not wait for a FIFO.
+/// link (`ELOOP`), and does not wait for a FIFO. It is no change for [`changes`]: Git does not know
+/// these files.
 pub fn lock_file(path: &Path, mode: u32) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    open_waiting(path, flags, mode)
+    changes::aside(|| open_waiting(path, flags, mode))
 }
 
 /// Reads a whole file. Returns `None` if it does not exist (`ENOENT`, `ENOTDIR`).
@@ -216,6 +218,7 @@ pub fn symlink(target: &Path, path: &Path) -> io::Result<()> {
 /// no privileges.
 pub fn create_whiteout(path: &Path) -> io::Result<()> {
     let kind = rustix::fs::FileType::CharacterDevice;
+    changes::before_change();
     Ok(retried(Phase::Write, || rustix::fs::mknodat(CWD, path, kind, rustix::fs::Mode::empty(), 0))?)
 }
 
@@ -265,6 +268,7 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
 pub fn touch(path: &Path) -> io::Result<()> {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let times = Timestamps { last_access: now, last_modification: now };
+    changes::before_change();
     uninterrupted(|| {
         call(Phase::Write, || {
             rustix::fs::utimensat(CWD, path, &times, AtFlags::empty()).map_err(io::Error::from)
@@ -277,6 +281,7 @@ pub fn touch(path: &Path) -> io::Result<()> {
 pub fn set_modified(path: &Path, time: (i64, u32)) -> io::Result<()> {
     let times = only_modified(time);
     let flags = AtFlags::SYMLINK_NOFOLLOW;
+    changes::before_change();
     Ok(retried(Phase::Write, || rustix::fs::utimensat(CWD, path, &times, flags))?)
 }
 
@@ -289,6 +294,7 @@ pub(crate) fn only_modified(time: (i64, u32)) -> Timestamps {
 
 /// Runs `chmod`: sets the permission bits, without the umask. Follows links.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    changes::before_change();
     uninterrupted(|| call(Phase::Write, || fs::set_permissions(path, fs::Permissions::from_mode(mode))))
 }
 

@@ -55,6 +55,7 @@ impl DirMut {
     /// and 0666 otherwise; the umask applies. `path` has one or more components.
     pub fn create_new(&self, path: &[u8], executable: bool) -> io::Result<File> {
         crate::interrupt::install();
+        crate::changes::before_change();
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
         Ok(File::from_fd(self.open_at(path, flags, mode)?))
@@ -64,6 +65,7 @@ impl DirMut {
     /// [`Dir::open_file`].
     pub fn open_to_edit(&self, path: &[u8]) -> io::Result<File> {
         crate::interrupt::install();
+        crate::changes::before_change();
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         Ok(File::from_fd(self.open_at(path, flags, Mode::empty())?))
     }
@@ -133,6 +135,7 @@ impl DirMut {
     /// nanoseconds. The access time stays.
     pub fn set_modified(&self, path: &[u8], time: (i64, u32)) -> io::Result<()> {
         let times = crate::by_path::only_modified(time);
+        crate::changes::before_change();
         self.at(Phase::Write, path, |dir, name| {
             rustix::fs::utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)
         })

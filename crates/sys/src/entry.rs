@@ -51,7 +51,7 @@ pub fn run_main(count: c_int, arguments: *const *const c_char, main: fn(Vec<OsSt
 
 /// Opens the standard streams that are closed, so that no other file gets their numbers, and
 /// ignores SIGPIPE, so that a write to a closed pipe is an error. Call it once, before other
-/// threads run. [`crate::exec`] restores the default action of SIGPIPE.
+/// threads run. [`crate::exec`] restores the action of SIGPIPE.
 pub fn set_up() {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     for stream in streams {
@@ -62,6 +62,5 @@ pub fn set_up() {
             std::mem::forget(file);
         }
     }
-    // SAFETY: setting a signal to be ignored needs only a valid number.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    crate::process::ignore_broken_pipes();
 }

@@ -29,6 +29,8 @@ impl File {
 
     /// Sets the file's modification time.
     pub fn set_modified(&self, time: SystemTime) -> io::Result<()> {
+        // The file may be open for reading only.
+        crate::changes::before_change();
         uninterrupted(|| call(Phase::Write, || self.std().set_modified(time)))
     }
 

@@ -31,7 +31,8 @@ pub fn install_before_first_change(install: fn()) {
 }
 
 /// Installs the handlers now. Call it before something has to be undone that no call of this crate
-/// does, for example before a process is started.
+/// does, for example before a process is started. If that may change something,
+/// [`changes::note`](crate::changes::note) belongs to it.
 #[inline]
 pub fn install() {
     if !INSTALLED.is_completed() {

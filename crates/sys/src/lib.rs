@@ -12,6 +12,7 @@
 
 pub mod by_path;
 mod capabilities;
+pub mod changes;
 mod copy;
 mod cores;
 mod device;
@@ -80,8 +81,8 @@ pub use peer::{peer_groups, peer_pidfd};
 pub use positioned::{data_ranges, punch_hole};
 pub use process::{
     Ended, end_by_signals, exec, has_read_block_device, is_ignored, is_lock_of_reader, is_running,
-    keep_alive, lock, read_stdin, run_detached, spawn_detached, spawn_service, stdin_is_file, terminate,
-    thread_time, thread_waits, try_lock, try_lock_shared, wait_to_read, wait_to_read_for, waits,
+    keep_alive, lock, process_exists, read_stdin, run_detached, spawn_detached, spawn_service, stdin_is_file,
+    terminate, thread_time, thread_waits, try_lock, try_lock_shared, wait_to_read, wait_to_read_for, waits,
 };
 pub use read::{read_stoppable, read_to_end, read_up_to};
 pub use reason::{is_missing, not_found, reason};
@@ -93,8 +94,8 @@ pub use sigbus::{
 };
 pub use stat::{FileType, Stat, set_executable, set_mode, stat_of};
 pub use sync::{
-    can_sync_file_system, close, is_writeback_refused, request_writeback, start_writeback, sync_data,
-    sync_file, sync_file_system, unwritten_bytes,
+    are_syncs_slow, can_sync_file_system, close, is_writeback_refused, request_writeback, start_writeback,
+    sync_data, sync_file, sync_file_system, unwritten_bytes,
 };
 pub use thread_cwd::{CwdGuard, ProcessCwd, ThreadCwd};
 pub use thread_start::{ThreadStart, in_parallel};

@@ -61,11 +61,14 @@ pub fn bound_heap() {
 }
 
 /// The allocator's own initial threshold in bytes.
+#[cfg(target_env = "gnu")]
 const MAPPED_FROM: libc::c_int = 128 << 10;
 /// A heap shrinks if it has this many free bytes at its end, and grows by `GROWN_BY` bytes. With
 /// the allocator's default of 128 KiB, pages move back and forth between heap and kernel, which
 /// clears them each time.
+#[cfg(target_env = "gnu")]
 const TRIMMED_FROM: libc::c_int = 4 << 20;
+#[cfg(target_env = "gnu")]
 const GROWN_BY: libc::c_int = 1 << 20;
 
 /// Returns freed memory to the kernel, as far as the allocator can. The allocator keeps memory that

@@ -287,6 +287,12 @@ impl fmt::Display for MountNamespace {
     }
 }
 
+/// Returns true if the process `pid` exists and has ended: it is a zombie without other threads.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    let line = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    has_ended_in(&line).unwrap_or(false)
+}
+
 /// Returns the effective user of the process `pid`. Returns `None` if it has ended.
 pub fn user_of(pid: u32) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;
@@ -314,11 +320,21 @@ fn parent_in(line: &[u8]) -> Option<u32> {
 
 /// Returns the start time in a line of `/proc/PID/stat`; `None` for a process that has ended.
 fn start_in(line: &[u8]) -> Option<u64> {
+    if has_ended_in(line)? {
+        return None;
+    }
+    // Field 22 of the line; the state is field 3.
+    fields_in(line)?.nth(19)?.parse().ok()
+}
+
+/// Returns true if a line of `/proc/PID/stat` is of a process that has ended, and whose parent has
+/// not waited for it. A process whose first thread has ended runs as long as others do.
+fn has_ended_in(line: &[u8]) -> Option<bool> {
     let mut fields = fields_in(line)?;
     let state = fields.next()?;
-    // Field 22 of the line; the state is field 3.
-    let start = fields.nth(18)?.parse().ok()?;
-    (!matches!(state, "Z" | "X" | "x")).then_some(start)
+    // Field 20 of the line is the number of threads.
+    let threads: u64 = fields.nth(16)?.parse().ok()?;
+    Some(matches!(state, "Z" | "X" | "x") && threads <= 1)
 }
 
 #[cfg(test)]
@@ -360,10 +376,13 @@ mod tests {
 
     #[test]
     fn the_start_time_is_found_behind_any_name() {
-        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20\n";
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 1 18 4711 20\n";
         assert_eq!(start_in(format!("12 (a b) {rest}").as_bytes()), Some(4711));
         assert_eq!(start_in(format!("12 (a) Z 9)) {rest}").as_bytes()), Some(4711));
-        assert_eq!(start_in(format!("12 (a) {}", rest.replace('S', "Z")).as_bytes()), None);
+        let ended = format!("12 (a) {}", rest.replace('S', "Z"));
+        assert_eq!(start_in(ended.as_bytes()), None);
+        // Another thread still runs.
+        assert_eq!(start_in(ended.replace(" 16 1 ", " 16 2 ").as_bytes()), Some(4711));
         assert_eq!(start_in(b""), None);
         assert_eq!(parent_in(format!("12 (a b) {rest}").as_bytes()), Some(1));
     }

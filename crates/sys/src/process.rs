@@ -9,6 +9,7 @@ use std::{
     },
     path::Path,
     process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use rustix::{
@@ -20,9 +21,17 @@ use rustix::{
 
 use crate::File;
 
-/// Returns true if a process with this id exists, even if this process may not signal it. Returns
-/// `None` if `pid` is out of range.
+/// Returns true if a process with this id runs, even if this process may not signal it. A zombie
+/// does not run: in a container, it may stay until the container ends. Returns `None` if `pid` is
+/// out of range.
 pub fn is_running(pid: u64) -> Option<bool> {
+    let has_ended = || u32::try_from(pid).is_ok_and(crate::namespace::has_ended);
+    process_exists(pid).map(|exists| exists && !has_ended())
+}
+
+/// Returns true if a process with this id exists, which may be a zombie. Returns `None` if `pid` is
+/// out of range.
+pub fn process_exists(pid: u64) -> Option<bool> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
     Some(rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
@@ -131,11 +140,22 @@ pub fn end_by_signals() {
     }
 }
 
+/// True if SIGPIPE was ignored before [`ignore_broken_pipes`].
+static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
+
+/// Ignores SIGPIPE until [`exec`].
+pub(crate) fn ignore_broken_pipes() {
+    // SAFETY: setting a signal to be ignored needs only a valid number.
+    let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    IGNORED_PIPES.store(before == libc::SIG_IGN, Ordering::Relaxed);
+}
+
 /// Replaces this program by another one in the same process (`execve`). Returns only on failure.
 /// The new program gets the same environment, plus `variable` if it is given.
 ///
-/// `SIGPIPE`, which Rust programs ignore, gets its default action again. The kernel resets handlers
-/// of other signals. Signals that the parent process blocked or ignored stay so.
+/// SIGPIPE, which Rust programs ignore, gets its default action again, unless it was ignored at the
+/// start. The kernel resets handlers of other signals. Signals that the parent process blocked or
+/// ignored stay so.
 pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr)>) -> io::Error {
     let prepare = || -> Result<_, io::Error> {
         let program = CString::new(program.as_bytes())?;
@@ -151,11 +171,13 @@ pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr
         strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
     };
     let (argv, environment) = (pointers(&argv), environment.as_deref().map(pointers));
+    let was_ignored = IGNORED_PIPES.load(Ordering::Relaxed);
+    let pipe_action = if was_ignored { libc::SIG_IGN } else { libc::SIG_DFL };
     // SAFETY: `program` is a NUL-terminated string. So is every pointer of `argv` and `environment`
     // but the last, which is null as execve(2) demands. The bindings that own the strings live
-    // until the end of this function. Setting a signal to its default needs only a valid number.
+    // until the end of this function. Setting a signal's action needs only a valid number.
     let old = unsafe {
-        let old = libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        let old = libc::signal(libc::SIGPIPE, pipe_action);
         match &environment {
             Some(environment) => libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()),
             None => libc::execv(program.as_ptr(), argv.as_ptr()),
@@ -213,6 +235,7 @@ pub fn run_detached(program: &Path, args: &[&OsStr], dir: &Path) -> io::Result<E
 
 fn detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> Command {
     crate::interrupt::install();
+    crate::changes::note();
     let mut command = Command::new(program);
     command.arg0(argv0).args(args).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -286,6 +309,20 @@ mod tests {
         assert_eq!(is_running(i32::MAX as u64), Some(false));
         assert_eq!(is_running(0), None);
         assert_eq!(is_running(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_zombie_exists_and_does_not_run() {
+        let mut child = Command::new("true").spawn().expect("started");
+        let pid = u64::from(child.id());
+        let is_zombie = (0..10_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            is_running(pid) == Some(false)
+        });
+        assert!(is_zombie, "it counts as running");
+        assert_eq!(process_exists(pid), Some(true));
+        child.wait().expect("it has ended");
+        assert_eq!((is_running(pid), process_exists(pid)), (Some(false), Some(false)));
     }
 
     #[test]

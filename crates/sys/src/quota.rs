@@ -63,6 +63,7 @@ pub fn set_project(dir: &Path, id: u32) -> io::Result<()> {
     attributes.flags |= FS_XFLAG_PROJINHERIT;
     // SAFETY: the opcode is that of `linux/fs.h`, and `FsXattr` is the structure it reads.
     let request = unsafe { Setter::<FS_IOC_FSSETXATTR, FsXattr>::new(attributes) };
+    crate::changes::before_change();
     // SAFETY: as above.
     Ok(call(Phase::Write, || unsafe { ioctl(&dir, request) })?)
 }

@@ -166,6 +166,8 @@ pub fn stat_of(file: impl AsFd) -> io::Result<Stat> {
 
 /// Sets the permission bits; the umask does not apply.
 pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    // The file may be open for reading only.
+    crate::changes::before_change();
     Ok(retried(Phase::Write, || rustix::fs::fchmod(file, Mode::from_raw_mode(mode)))?)
 }
 

@@ -4,6 +4,8 @@ use std::{
     io,
     ops::Range,
     os::fd::{AsFd, AsRawFd, IntoRawFd},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -13,9 +15,27 @@ use crate::{
     user::kernel_version,
 };
 
+/// The time to start a thread and to wait for its end, with a margin for a busy machine. A sync
+/// that takes less is not worth a thread: in memory, or on a disk whose cache survives a power cut.
+const START_OF_A_THREAD: Duration = Duration::from_micros(100);
+
+/// See [`are_syncs_slow`].
+static ARE_SLOW: AtomicBool = AtomicBool::new(false);
+
 /// Runs `fsync`: content and attributes reach stable storage, and the disk flushes its own cache.
 pub fn sync_file(file: impl AsFd) -> io::Result<()> {
-    Ok(retried(Phase::Sync, || rustix::fs::fsync(&file))?)
+    let start = Instant::now();
+    let synced = retried(Phase::Sync, || rustix::fs::fsync(&file));
+    if start.elapsed() > START_OF_A_THREAD {
+        ARE_SLOW.store(true, Ordering::Relaxed);
+    }
+    Ok(synced?)
+}
+
+/// Returns true if a sync of this process took longer than the start of a thread does, so that
+/// parallel syncs pay off. File systems in memory and some on a network do nothing in a sync.
+pub fn are_syncs_slow() -> bool {
+    ARE_SLOW.load(Ordering::Relaxed)
 }
 
 /// Runs `close` and returns its error, which is the last one that the system reports for written

@@ -1,6 +1,10 @@
 //! The terminal of standard output and standard error, and prompts at the controlling terminal.
 
-use std::{io, os::fd::OwnedFd};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -35,6 +39,18 @@ pub enum Echo {
     Hidden,
 }
 
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if this process has asked the user a question.
+pub fn was_asked() -> bool {
+    ASKED.load(Ordering::Relaxed)
+}
+
+/// Notes that the user is asked a question. Call it before a program is started that asks.
+pub fn note_question() {
+    ASKED.store(true, Ordering::Relaxed);
+}
+
 /// Prompts at the controlling terminal and returns the line that the user types. The terminal's
 /// settings are restored in any case. `is_interrupted` is called several times a second.
 pub fn ask(question: &[u8], echo: Echo, is_interrupted: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
@@ -48,6 +64,7 @@ pub fn ask(question: &[u8], echo: Echo, is_interrupted: &dyn Fn() -> bool) -> io
         hidden.local_modes.remove(LocalModes::ECHO);
         tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
     }
+    note_question();
     write_all(&terminal, question)?;
     let mut line = Vec::new();
     while line.last() != Some(&b'\n') {

@@ -123,6 +123,7 @@ pub fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
     // SAFETY: the opcode fills in the 64 bits of the flags.
     let flags = call(Phase::Stat, || unsafe { ioctl(&dir, Getter::<SUBVOL_GETFLAGS, u64>::new()) })?;
     let wanted = if read_only { flags | READ_ONLY } else { flags & !READ_ONLY };
+    crate::changes::before_change();
     // SAFETY: the opcode reads the 64 bits of the flags.
     Ok(call(Phase::Write, || unsafe { ioctl(&dir, Setter::<SUBVOL_SETFLAGS, u64>::new(wanted)) })?)
 }

@@ -40,16 +40,19 @@ pub fn list(path: &Path) -> io::Result<Vec<CString>> {
 
 /// Sets an extended attribute.
 pub fn set(path: &Path, name: &CStr, value: &[u8]) -> io::Result<()> {
+    crate::changes::before_change();
     Ok(retried(Phase::Write, || lsetxattr(path, name, value, XattrFlags::empty()))?)
 }
 
 /// Like [`set`] for an open file.
 pub fn set_of(file: impl AsFd, name: &CStr, value: &[u8]) -> io::Result<()> {
+    crate::changes::before_change();
     Ok(retried(Phase::Write, || fsetxattr(&file, name, value, XattrFlags::empty()))?)
 }
 
 /// Removes an extended attribute. A missing attribute is not an error.
 pub fn remove(path: &Path, name: &CStr) -> io::Result<()> {
+    crate::changes::before_change();
     none_if_missing(retried(Phase::Write, || lremovexattr(path, name))).map(drop)
 }
 

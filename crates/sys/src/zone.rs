@@ -1,11 +1,15 @@
 //! Local time as the C library computes it: by `TZ`, else `/etc/localtime`, else UTC.
 
+/// Converts to the type of the C library, which is narrower than 64 bits on some systems; 0 if the
+/// time is out of its range.
+fn seconds<T: TryFrom<i64> + Default>(time: i64) -> T {
+    T::try_from(time).unwrap_or_default()
+}
+
 /// Returns the offset of local time from UTC in seconds at `time` (seconds since 1970), or 0 if it
 /// is unknown. The offset is positive east of UTC.
 pub fn utc_offset(time: i64) -> i64 {
-    // `time_t` is narrower on some systems.
-    #[allow(clippy::useless_conversion)]
-    let time = libc::time_t::try_from(time).unwrap_or_default();
+    let time = seconds(time);
     let mut local = std::mem::MaybeUninit::<libc::tm>::uninit();
     // SAFETY: both pointers are valid for the call, and the call writes nothing else.
     let done = unsafe { libc::localtime_r(&raw const time, local.as_mut_ptr()) };
@@ -41,9 +45,7 @@ pub enum Clocks {
 
 /// Returns the local time at `time` (seconds since 1970). If it is unknown, all fields are 0.
 pub fn local_fields(time: i64) -> LocalTime {
-    // `time_t` is narrower on some systems.
-    #[allow(clippy::useless_conversion)]
-    let time = libc::time_t::try_from(time).unwrap_or_default();
+    let time = seconds(time);
     // SAFETY: a `tm` consists of numbers and of a pointer that may be null.
     let mut local: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are valid for the call, and the call writes nothing else.

@@ -284,6 +284,7 @@ impl Drop for Thread {
 #[inline]
 pub(crate) fn call<T>(kind: Phase, call: impl FnOnce() -> T) -> T {
     crate::interrupt::before(kind);
+    crate::changes::before(kind);
     let _span = span(kind);
     call()
 }
