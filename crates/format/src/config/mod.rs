@@ -130,6 +130,14 @@ impl<'a> Key<'a> {
     }
 }
 
+/// Changes section and variable of a key to lower case, and keeps the subsection.
+pub fn normalize(key: &mut [u8]) {
+    let first = key.find_byte(b'.').unwrap_or(key.len());
+    let last = key.rfind_byte(b'.').unwrap_or(key.len());
+    key[..first].make_ascii_lowercase();
+    key[last..].make_ascii_lowercase();
+}
+
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-'
 }

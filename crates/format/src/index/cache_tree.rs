@@ -45,6 +45,13 @@ impl CacheTree {
         self.child_position(name).ok().map(|at| &self.children[at])
     }
 
+    /// Takes the node of the subdirectory called `name` (one component), and leaves an invalid one.
+    pub fn take_child(&mut self, name: &BStr) -> Option<CacheTree> {
+        let at = self.child_position(name).ok()?;
+        let left = CacheTree::node(name);
+        Some(std::mem::replace(&mut self.children[at], left))
+    }
+
     /// Returns the node of directory `dir` relative to this one (without trailing slash; empty for
     /// this one).
     ///

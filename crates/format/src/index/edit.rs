@@ -21,7 +21,7 @@ impl Index {
             "'{path}' is pushed out of order"
         );
         let span = self.store_path(path);
-        self.table.owned().0.push(with_path(entry, span));
+        self.table.owned().0.push(entry.at(span));
         self.overview = None;
     }
 
@@ -32,9 +32,9 @@ impl Index {
     /// Git adds or removes a path. An operation that forgets conflicts clears them afterwards.
     ///
     /// The cost is proportional to the number of edits, plus one copy of the entries if their
-    /// number changes.
+    /// number changes: eight bytes for each entry that stays in the file.
     pub fn apply(&mut self, edits: Vec<Edit>) {
-        self.overview = None;
+        edits.iter().flat_map(|edit| &edit.entries).for_each(|new| self.summarize(new));
         let mut ranges = Vec::with_capacity(edits.len());
         let mut from = 0;
         for edit in &edits {
@@ -51,12 +51,48 @@ impl Index {
         }
         if edits.iter().zip(&ranges).all(|(edit, range)| edit.entries.len() == range.len()) {
             for (edit, range) in edits.iter().zip(ranges) {
-                for (entry, new) in self.table.entries_mut()[range].iter_mut().zip(&edit.entries) {
-                    *entry = with_path(*new, entry.path);
-                }
+                range.zip(&edit.entries).for_each(|(at, new)| self.table.set(at, *new));
             }
-        } else {
+        } else if !self.table.splice_stored(&edits, &ranges) {
             self.splice(&edits, &ranges);
+        }
+    }
+
+    /// Changes the entry at `at`. Its path and stage must stay. This does not update extensions.
+    pub fn update(&mut self, at: usize, change: impl FnOnce(&mut Entry)) {
+        let mut entry = self.entry(at);
+        change(&mut entry);
+        let new = entry.content();
+        self.summarize(&new);
+        self.table.set(at, new);
+    }
+
+    /// Sets [`Flags::UPTODATE`] for the entry at `at`.
+    ///
+    /// [`Flags::UPTODATE`]: super::Flags::UPTODATE
+    pub fn set_uptodate(&mut self, at: usize) {
+        self.table.set_uptodate(at);
+    }
+
+    /// Returns true if the entry at `at` has [`Flags::UPTODATE`].
+    ///
+    /// [`Flags::UPTODATE`]: super::Flags::UPTODATE
+    #[inline]
+    pub fn is_uptodate_at(&self, at: usize) -> bool {
+        self.table.is_uptodate(at)
+    }
+
+    /// Clears [`Flags::UNSHARED`] in all entries: a new shared index has all of them.
+    ///
+    /// [`Flags::UNSHARED`]: super::Flags::UNSHARED
+    pub fn clear_unshared(&mut self) {
+        self.table.clear_unshared();
+    }
+
+    /// Adds an entry to the summary, if there is one.
+    fn summarize(&mut self, new: &NewEntry) {
+        if let Some(overview) = &mut self.overview {
+            overview.add(new.flags, new.stage, new.mode, new.stat.mtime.0);
         }
     }
 
@@ -120,7 +156,7 @@ impl Index {
                 Some(old) if !range.is_empty() => old.path,
                 _ => self.store_path(edit.path.as_bstr()),
             };
-            entries.extend(edit.entries.iter().map(|new| with_path(*new, span)));
+            entries.extend(edit.entries.iter().map(|new| new.at(span)));
         }
         entries.extend_from_slice(&before[kept..]);
         *self.table.owned().0 = entries;
@@ -174,11 +210,6 @@ impl Index {
         paths.push(0);
         PathSpan { start: start as u32, len: end - start as u32 }
     }
-}
-
-fn with_path(new: NewEntry, path: PathSpan) -> Entry {
-    let NewEntry { stat, oid, mode, flags, stage } = new;
-    Entry { stat, oid, mode, flags, stage, path }
 }
 
 #[cfg(test)]

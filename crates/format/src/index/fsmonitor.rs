@@ -123,11 +123,10 @@ impl Index {
 }
 
 impl Fsmonitor {
-    /// Appends the payload of the extension, version 2.
-    pub(super) fn write(&self, entries: &[Entry], out: &mut Vec<u8>) {
-        let dirty =
-            entries.iter().enumerate().filter(|(_, entry)| !entry.flags.contains(Flags::FSMONITOR_VALID));
-        self.write_with(dirty.map(|(position, _)| position), out);
+    /// Appends the payload of the extension of `index`, version 2.
+    pub(super) fn write(&self, index: &Index, out: &mut Vec<u8>) {
+        let dirty = (0..index.len()).filter(|&at| !index.table.is_fsmonitor_valid(at));
+        self.write_with(dirty, out);
     }
 
     /// Like [`Fsmonitor::write`], for the positions of the entries that may have changed.

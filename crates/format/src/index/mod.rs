@@ -19,12 +19,15 @@ mod edit;
 mod entry;
 mod ewah;
 mod fsmonitor;
+mod marks;
 mod offsets;
 pub mod parts;
 pub mod read;
 mod resolve_undo;
 mod scan;
 pub mod split;
+#[cfg(test)]
+mod stored_tests;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -195,12 +198,12 @@ pub struct Index {
     /// Optional extensions that sapwood does not support, kept byte for byte.
     pub unknown: Vec<RawExtension>,
     table: Table,
-    /// Present until the entries change after reading.
+    /// Present until all entries are lent for changes.
     overview: Option<Overview>,
 }
 
-/// A summary of all entries of a file. It avoids a pass over the entries in searches that would
-/// find nothing.
+/// A summary of all entries of a file, and of those that replaced some of them. It avoids a pass
+/// over the entries in searches that would find nothing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Overview {
     /// The union of all entries' flags.
@@ -288,7 +291,7 @@ impl Index {
 
     /// Returns the entries, sorted by path and stage. If the index is kept as stored
     /// ([`read::decode_stored`]), the first call decodes all entries. For a few entries,
-    /// [`Index::entry`] is cheaper.
+    /// [`Index::entry`] and [`Index::update`] are cheaper.
     pub fn entries(&self) -> &[Entry] {
         self.table.entries()
     }
@@ -301,7 +304,13 @@ impl Index {
         range.map(|at| self.entry(at))
     }
 
-    /// Returns the entries for changes that keep their order (stat, flags, oid).
+    /// Iterates over all entries.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Entry> + ExactSizeIterator<Item = Entry> {
+        self.entries_in(0..self.len())
+    }
+
+    /// Returns the entries for changes that keep their order (stat, flags, oid). If the index is
+    /// kept as stored, the first call decodes all entries.
     pub fn entries_mut(&mut self) -> &mut [Entry] {
         self.overview = None;
         self.table.entries_mut()
@@ -317,6 +326,12 @@ impl Index {
     #[inline]
     pub fn path_at(&self, position: usize) -> &BStr {
         self.table.path_at(position)
+    }
+
+    /// Returns true if the entry before the one at `position` is known to be in the same directory.
+    #[inline]
+    pub fn follows_sibling(&self, position: usize) -> bool {
+        self.table.follows_sibling(position)
     }
 
     /// Returns the length of the directory part of the path at `position`, trailing slash included;
@@ -387,8 +402,13 @@ impl Index {
 
     /// Returns true if any entry is unmerged.
     pub fn is_unmerged(&self) -> bool {
-        self.overview.is_none_or(|all| all.unusual)
-            && (0..self.len()).any(|at| self.stage_at(at) != Stage::Normal)
+        self.unmerged().next().is_some()
+    }
+
+    /// Iterates over the positions of unmerged entries.
+    pub fn unmerged(&self) -> impl Iterator<Item = usize> {
+        let len = if self.overview.is_some_and(|all| !all.unusual) { 0 } else { self.len() };
+        (0..len).filter(|&at| self.stage_at(at) != Stage::Normal)
     }
 
     /// Returns true if `entry` is racy in Git's sense: its file may have changed after the last
@@ -400,14 +420,25 @@ impl Index {
 
     /// Returns true if any entry is racy.
     pub fn has_racy(&self) -> bool {
-        self.overview.is_none_or(|all| self.timestamp.0 <= all.newest)
-            && (0..self.len()).any(|at| self.is_racy(&self.entry(at)))
+        self.racy().next().is_some()
+    }
+
+    /// Iterates over the positions of racy entries.
+    pub fn racy(&self) -> impl Iterator<Item = usize> {
+        let len = if self.overview.is_some_and(|all| all.newest < self.timestamp.0) { 0 } else { self.len() };
+        let may_be_racy = move |&at: &usize| self.table.may_be_modified_since(at, self.timestamp.0);
+        (0..len).filter(may_be_racy).filter(|&at| self.is_racy(&self.entry(at)))
     }
 
     /// Returns true if any entry has one of these flags. Only for flags that are stored.
     pub fn has_any(&self, flags: Flags) -> bool {
+        self.may_have(flags) && (0..self.len()).any(|at| self.entry(at).flags.intersects(flags))
+    }
+
+    /// Returns false only if it is known, without a pass over the entries, that none of them has
+    /// one of these flags. Only for flags that are stored.
+    pub fn may_have(&self, flags: Flags) -> bool {
         self.overview.is_none_or(|all| all.flags.intersects(flags))
-            && (0..self.len()).any(|at| self.entry(at).flags.intersects(flags))
     }
 
     /// Iterates over the positions of submodules.
@@ -465,6 +496,20 @@ pub struct NewEntry {
     pub flags: Flags,
     /// See [`Entry::stage`].
     pub stage: Stage,
+}
+
+impl NewEntry {
+    /// Returns the entry at a path.
+    fn at(&self, path: PathSpan) -> Entry {
+        let &NewEntry { stat, oid, mode, flags, stage } = self;
+        Entry { stat, oid, mode, flags, stage, path }
+    }
+
+    /// Returns the parts that are stored.
+    fn stored(mut self) -> NewEntry {
+        self.flags &= Flags::ASSUME_VALID | Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE;
+        self
+    }
 }
 
 /// A change of one path for [`Index::apply`].

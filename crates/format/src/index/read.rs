@@ -190,7 +190,7 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
         return None;
     }
     let Scan { places, overview, .. } = found;
-    index.table = Table::Stored(Stored::new(file.clone(), codec, places));
+    index.table = Table::Stored(Stored::new(file.clone(), overview.newest, codec, places));
     index.version = Some(version);
     index.overview = Some(overview);
     index.untracked = caches.untracked;

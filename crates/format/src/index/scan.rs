@@ -48,13 +48,19 @@ impl EntryPlace {
     }
 
     /// Marks the previous entry as one in the same directory.
-    fn with_sibling(self) -> EntryPlace {
+    pub(super) fn with_sibling(self) -> EntryPlace {
         EntryPlace { rest: self.rest | SIBLING, ..self }
     }
 
     /// Clears that mark.
     pub(super) fn without_sibling(self) -> EntryPlace {
         EntryPlace { rest: self.rest & !SIBLING, ..self }
+    }
+
+    /// Returns true if both places are one.
+    #[inline]
+    pub(super) fn is_at(self, other: EntryPlace) -> bool {
+        self.start == other.start
     }
 
     /// Returns true if the previous entry is known to be in the same directory.

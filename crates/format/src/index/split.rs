@@ -15,7 +15,7 @@ use super::{
     entry::{Codec, EntryKey, Previous, disorder},
     ewah::{self, Bitmap},
     read::{Decoded, Error, Header, with_room},
-    table::{Stored, Table},
+    table::{Differences, Stored, Table},
 };
 use crate::{HashKind, ObjectId};
 
@@ -64,6 +64,15 @@ enum Piece {
     Changed(usize, Option<usize>),
 }
 
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Shared(range) => range.len(),
+            Piece::Changed(..) => 1,
+        }
+    }
+}
+
 impl Decoded {
     /// Merges the two files of a split index. `base` is the file that [`Decoded::base`] names. If
     /// its entries are kept as stored, the merged index keeps them so.
@@ -75,7 +84,7 @@ impl Decoded {
         changes.must_be_in_order(&pieces, &base)?;
         self.index.overview = base.overview.zip(self.index.overview).map(|(one, two)| one.join(two));
         let stored = match &base.table {
-            Table::Stored(stored) => changes.overlaid(stored, &pieces).map(Table::Stored),
+            Table::Stored(stored) => changes.overlaid(stored, oid, &pieces).map(Table::Stored),
             Table::Owned { .. } => None,
         };
         self.index.table = match stored {
@@ -216,13 +225,14 @@ impl Changes {
         Ok(base)
     }
 
-    /// Returns the merged entries, with those of the shared index as stored. Returns `None` if that
-    /// is not possible.
-    fn overlaid(&self, base: &Stored, pieces: &[Piece]) -> Option<Stored> {
+    /// Returns the merged entries, with those of the shared index `name` as stored. Returns `None`
+    /// if that is not possible.
+    fn overlaid(&self, base: &Stored, name: ObjectId, pieces: &[Piece]) -> Option<Stored> {
         let replaced = self.replaced.iter().map(|&of| base.path_at(of));
         let new = (self.replaced.len()..self.entries.len()).map(|at| self.name(at));
         let changes: Vec<_> = replaced.chain(new).zip(&self.entries).collect();
-        let (mut stored, changed) = base.with(&changes, self.replaced.len())?;
+        let count = pieces.iter().map(Piece::len).sum();
+        let (mut stored, changed) = base.with(name, &changes, self.replaced.len(), count)?;
         for piece in pieces {
             match piece {
                 Piece::Shared(range) => stored.append(base, range.clone()),
@@ -287,13 +297,45 @@ impl Delta {
             if two.flags.contains(Flags::UNSHARED) {
                 delta.deleted.push(old);
                 delta.added.push(new);
-            } else if stored(&one) != stored(&two) {
+            } else if one.content().stored() != two.content().stored() {
                 delta.replaced.push((old, new));
             }
             new += 1;
         }
         delta.added.extend(new..index.len());
         Ok(delta)
+    }
+
+    /// Returns the differences of an index from the shared index that it was read with. The entries
+    /// that stayed in that file are not read. Returns `None` if the entries were decoded.
+    pub fn known(index: &Index) -> Option<Delta> {
+        let Table::Stored(table) = &index.table else { return None };
+        let Differences { old, new } = table.differences(index.base?)?;
+        let (mut old, mut delta) = (old.into_iter().peekable(), Delta::default());
+        for new in new {
+            let two = index.entry(new);
+            let key = (index.path_at(new), two.stage);
+            let is_before =
+                |&at: &usize| table.shared_at(at).is_some_and(|(one, path)| (path, one.stage) < key);
+            delta.deleted.extend(std::iter::from_fn(|| old.next_if(is_before)));
+            let is_equal =
+                |&at: &usize| table.shared_at(at).is_some_and(|(one, path)| (path, one.stage) == key);
+            match old.next_if(is_equal) {
+                None => delta.added.push(new),
+                Some(at) if two.flags.contains(Flags::UNSHARED) => {
+                    delta.deleted.push(at);
+                    delta.added.push(new);
+                }
+                Some(at) => {
+                    let (one, _) = table.shared_at(at)?;
+                    if one.content().stored() != two.content().stored() {
+                        delta.replaced.push((at, new));
+                    }
+                }
+            }
+        }
+        delta.deleted.extend(old);
+        Some(delta)
     }
 
     /// Returns true if enough entries were added to require a new shared index: more than `percent`
@@ -312,11 +354,4 @@ impl Delta {
         ewah::write(out, self.deleted.iter().copied());
         ewah::write(out, self.replaced.iter().map(|(base, _)| *base));
     }
-}
-
-/// Returns the parts of an entry that are stored.
-fn stored(entry: &Entry) -> super::NewEntry {
-    let mut content = entry.content();
-    content.flags &= Flags::ASSUME_VALID | Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE;
-    content
 }

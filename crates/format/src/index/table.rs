@@ -2,26 +2,22 @@
 //!
 //! A stored table decodes an entry only on demand, and copies no paths. So a lookup of a few
 //! entries costs little, and a pass over all entries can be spread over threads. Callers get an
-//! entry as a value in both cases. If a caller needs all entries as a slice, or changes them, the
-//! table decodes all of them first.
+//! entry as a value in both cases. A changed or new entry is written into memory that continues the
+//! file, so a change of a few entries costs eight bytes for each of the others, or nothing. If a
+//! caller needs all entries as a slice, the table decodes all of them first.
 //!
 //! Another process may change a mapped file in place, against all conventions, or the file may
 //! become unreadable. Entries are then arbitrary, but access stays within the file and does not
 //! panic.
 
-use std::{
-    ops::Range,
-    sync::{Arc, OnceLock},
-};
+use std::ops::Range;
 
 use bstr::{BStr, ByteSlice as _};
-use bytes::Bytes;
 
-use super::{
-    Entry, Flags, Mode, PathSpan, Stage, Stat,
-    entry::{self, Codec, Previous},
-    scan::EntryPlace,
-};
+use super::{Edit, Entry, Flags, Mode, NewEntry, PathSpan, Stage, Stat};
+pub(super) use stored::{Differences, Stored};
+
+mod stored;
 
 #[derive(Clone, Debug)]
 pub(super) enum Table {
@@ -31,156 +27,6 @@ pub(super) enum Table {
         paths: Vec<u8>,
     },
     Stored(Stored),
-}
-
-/// Well-formed, sorted entries of version 2 or 3.
-#[derive(Clone, Debug)]
-pub(super) struct Stored {
-    /// The file. Paths are spans of the file and of `overlay`.
-    file: Bytes,
-    /// Entries that a split index adds to those of the shared index. Their offsets follow those of
-    /// the file.
-    overlay: Bytes,
-    /// The offset of the first entry with [`Flags::UNSHARED`].
-    unshared_from: usize,
-    codec: Codec,
-    /// The location of each entry. Copies of an index share this list and the file.
-    places: Arc<Vec<EntryPlace>>,
-    /// A bit for each entry: set if the file system monitor reports it as unchanged. Empty if no
-    /// bit is set.
-    fsmonitor_valid: Vec<u64>,
-    /// The decoded entries, once they were requested. All their fields except paths may have
-    /// changed since then.
-    entries: OnceLock<Vec<Entry>>,
-}
-
-impl Stored {
-    pub(super) fn new(file: Bytes, codec: Codec, places: Vec<EntryPlace>) -> Stored {
-        Stored {
-            file,
-            overlay: Bytes::new(),
-            unshared_from: usize::MAX,
-            codec,
-            places: Arc::new(places),
-            fsmonitor_valid: Vec::new(),
-            entries: OnceLock::new(),
-        }
-    }
-
-    /// Returns a table without entries whose overlay holds `changes`, and their places in it. The
-    /// first `replacing` changes replace entries; the others are new. Returns `None` if the places
-    /// do not fit.
-    pub(super) fn with(
-        &self,
-        changes: &[(&BStr, &Entry)],
-        replacing: usize,
-    ) -> Option<(Stored, Vec<EntryPlace>)> {
-        let (mut overlay, mut places) = (Vec::new(), Vec::with_capacity(changes.len()));
-        let mut unshared = usize::MAX;
-        for (number, (path, entry)) in changes.iter().enumerate() {
-            let start = self.file.len() + overlay.len();
-            if number == replacing {
-                unshared = start;
-            }
-            self.codec.write(&mut overlay, entry, path, Previous::Unknown { length: 0 });
-            places.push(EntryPlace::of(self.codec, start, path, entry::is_extended(entry))?);
-        }
-        let table = Stored {
-            overlay: overlay.into(),
-            unshared_from: unshared,
-            ..Stored::new(self.file.clone(), self.codec, Vec::new())
-        };
-        Some((table, places))
-    }
-
-    /// Appends an entry.
-    pub(super) fn push(&mut self, place: EntryPlace) {
-        Arc::make_mut(&mut self.places).push(place);
-    }
-
-    /// Appends the entries at `range` of `other`, which has the same file.
-    pub(super) fn append(&mut self, other: &Stored, range: Range<usize>) {
-        let places = Arc::make_mut(&mut self.places);
-        let first = places.len();
-        places.extend_from_slice(&other.places[range]);
-        if let Some(place) = places.get_mut(first) {
-            *place = place.without_sibling();
-        }
-    }
-
-    /// Returns the buffer that contains offset `at`, and the offset within it.
-    #[inline]
-    fn bytes(&self, at: usize) -> (&[u8], usize) {
-        match at.checked_sub(self.file.len()) {
-            Some(at) if !self.overlay.is_empty() => (&self.overlay, at),
-            _ => (&self.file, at),
-        }
-    }
-
-    /// Returns the buffer that contains the entry at position `at`, and the entry's offset within
-    /// it.
-    #[inline]
-    fn place(&self, at: usize) -> (&[u8], usize) {
-        self.bytes(self.places[at].entry(self.codec))
-    }
-
-    #[inline]
-    pub(super) fn path_at(&self, at: usize) -> &BStr {
-        self.path(self.places[at].path())
-    }
-
-    #[inline]
-    fn path(&self, PathSpan { start, len }: PathSpan) -> &BStr {
-        let (bytes, start) = self.bytes(start as usize);
-        bytes[start..][..len as usize].as_bstr()
-    }
-
-    /// Marks all entries as reported unchanged by the monitor, except `others` and submodules. A
-    /// change inside a submodule is not reported for its entry.
-    pub(super) fn mark_fsmonitor_valid_except(&mut self, others: Vec<usize>, has_submodules: bool) {
-        self.fsmonitor_valid = vec![u64::MAX; self.places.len().div_ceil(64)];
-        let submodules = (0..if has_submodules { self.places.len() } else { 0 })
-            .filter(|&at| self.mode(at).is_gitlink())
-            .collect::<Vec<_>>();
-        for at in others.into_iter().chain(submodules) {
-            self.fsmonitor_valid[at / 64] &= !(1 << (at % 64));
-        }
-    }
-
-    fn flags(&self, at: usize, stored: Flags) -> Flags {
-        let is_vouched = self.fsmonitor_valid.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1);
-        if is_vouched { stored | Flags::FSMONITOR_VALID } else { stored }
-    }
-
-    fn read(&self, at: usize) -> Entry {
-        let place = self.places[at];
-        let start = place.entry(self.codec);
-        let (bytes, offset) = self.bytes(start);
-        let mut entry = self.codec.entry(bytes, offset, place.path());
-        entry.flags.set(Flags::UNSHARED, start >= self.unshared_from);
-        Entry { flags: self.flags(at, entry.flags), ..entry }
-    }
-
-    #[inline]
-    fn stage(&self, at: usize) -> Stage {
-        let (bytes, offset) = self.place(at);
-        self.codec.stage(bytes, offset)
-    }
-
-    fn mode(&self, at: usize) -> Mode {
-        let (bytes, offset) = self.place(at);
-        self.codec.mode(bytes, offset)
-    }
-
-    #[inline]
-    fn has_mode_and_stat(&self, at: usize, mode: Mode, stat: &Stat) -> bool {
-        let (bytes, offset) = self.place(at);
-        self.codec.has_mode_and_stat(bytes, offset, mode, stat)
-    }
-
-    fn entries(&self) -> &Vec<Entry> {
-        self.entries.get_or_init(|| (0..self.places.len()).map(|at| self.read(at)).collect())
-    }
 }
 
 impl Table {
@@ -239,33 +85,89 @@ impl Table {
         }
     }
 
+    /// Returns false if the entry is known to have an earlier modification time than `seconds`,
+    /// without reading it.
+    #[inline]
+    pub(super) fn may_be_modified_since(&self, at: usize, seconds: u32) -> bool {
+        match self {
+            Table::Stored(stored) if stored.entries.get().is_none() && stored.newest < seconds => {
+                stored.places[at].entry(stored.codec) >= stored.file.len()
+            }
+            _ => true,
+        }
+    }
+
     /// Returns true if the file system monitor reports the entry as unchanged.
     #[inline]
     pub(super) fn is_fsmonitor_valid(&self, at: usize) -> bool {
-        let flags = match self {
-            Table::Owned { entries, .. } => entries[at].flags,
+        match self {
+            Table::Owned { entries, .. } => entries[at].flags.contains(Flags::FSMONITOR_VALID),
             Table::Stored(stored) => match stored.entries.get() {
-                Some(entries) => entries[at].flags,
-                None => stored.flags(at, Flags::empty()),
+                Some(entries) => entries[at].flags.contains(Flags::FSMONITOR_VALID),
+                None => stored.fsmonitor_valid.contains(at),
             },
-        };
-        flags.contains(Flags::FSMONITOR_VALID)
+        }
+    }
+
+    /// Returns true if the entry at `at` is known to match its file.
+    #[inline]
+    pub(super) fn is_uptodate(&self, at: usize) -> bool {
+        match self {
+            Table::Owned { entries, .. } => entries[at].flags.contains(Flags::UPTODATE),
+            Table::Stored(stored) => match stored.entries.get() {
+                Some(entries) => entries[at].flags.contains(Flags::UPTODATE),
+                None => stored.uptodate.contains(at),
+            },
+        }
     }
 
     /// Sets or clears the monitor's mark for the entry.
-    pub(super) fn set_fsmonitor_valid(&mut self, at: usize, is_fsmonitor_valid: bool) {
-        let entries = match self {
-            Table::Owned { entries, .. } => entries,
-            Table::Stored(stored) if stored.entries.get().is_some() || stored.fsmonitor_valid.is_empty() => {
-                self.entries_mut()
+    pub(super) fn set_fsmonitor_valid(&mut self, at: usize, is_marked: bool) {
+        match self {
+            Table::Stored(stored) if stored.entries.get().is_none() => {
+                stored.fsmonitor_valid.set(at, is_marked, stored.places.len());
             }
-            Table::Stored(stored) => {
-                let (bits, bit) = (&mut stored.fsmonitor_valid[at / 64], 1 << (at % 64));
-                *bits = if is_fsmonitor_valid { *bits | bit } else { *bits & !bit };
-                return;
+            _ => self.entries_mut()[at].flags.set(Flags::FSMONITOR_VALID, is_marked),
+        }
+    }
+
+    /// Clears [`Flags::UNSHARED`] in all entries.
+    pub(super) fn clear_unshared(&mut self) {
+        match self {
+            Table::Stored(stored) if stored.entries.get().is_none() => stored.unshared.clear(),
+            _ => self.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::UNSHARED)),
+        }
+    }
+
+    /// Marks the entry as known to match its file.
+    pub(super) fn set_uptodate(&mut self, at: usize) {
+        match self {
+            Table::Stored(stored) if stored.entries.get().is_none() => {
+                stored.uptodate.set(at, true, stored.places.len());
             }
-        };
-        entries[at].flags.set(Flags::FSMONITOR_VALID, is_fsmonitor_valid);
+            _ => self.entries_mut()[at].flags.insert(Flags::UPTODATE),
+        }
+    }
+
+    /// Replaces the entry at `at`, which keeps its path.
+    pub(super) fn set(&mut self, at: usize, new: NewEntry) {
+        if let Table::Stored(stored) = self
+            && stored.entries.get().is_none()
+            && stored.set(at, new)
+        {
+            return;
+        }
+        let entry = &mut self.entries_mut()[at];
+        *entry = new.at(entry.path);
+    }
+
+    /// Replaces the entries of each range by those of the edit with its number. Returns false, and
+    /// changes nothing, if the entries are decoded.
+    pub(super) fn splice_stored(&mut self, edits: &[Edit], ranges: &[Range<usize>]) -> bool {
+        match self {
+            Table::Stored(stored) => stored.entries.get().is_none() && stored.splice(edits, ranges),
+            Table::Owned { .. } => false,
+        }
     }
 
     /// Returns the path of an entry of this table.
@@ -291,6 +193,15 @@ impl Table {
         match self {
             Table::Owned { .. } => self.path_at(at).rfind_byte(b'/').map_or(0, |slash| slash + 1),
             Table::Stored(stored) => stored.places[at].directory(),
+        }
+    }
+
+    /// Returns true if the entry before this one is known to be in the same directory.
+    #[inline]
+    pub(super) fn follows_sibling(&self, at: usize) -> bool {
+        match self {
+            Table::Owned { .. } => false,
+            Table::Stored(stored) => stored.places[at].follows_sibling(),
         }
     }
 
@@ -375,7 +286,12 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HashKind, index::scan::Scan};
+    use bytes::Bytes;
+
+    use crate::{
+        HashKind,
+        index::{entry::Codec, scan::Scan},
+    };
 
     /// Simulates another process that overwrites the file.
     #[test]
@@ -395,7 +311,7 @@ mod tests {
         assert_eq!(places.len(), 20);
         for byte in [0, 1, b'/', 0x4f, 0xff] {
             let other = Bytes::from(vec![byte; file.len()]);
-            let mut table = Table::Stored(Stored::new(other, codec, places.clone()));
+            let mut table = Table::Stored(Stored::new(other, u32::MAX, codec, places.clone()));
             for at in 0..20 {
                 let entry = table.entry(at);
                 assert_eq!(table.path(entry.path), [byte; 4].as_bstr());

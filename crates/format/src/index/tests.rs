@@ -13,9 +13,10 @@ use super::{
 use crate::hash::Hasher;
 
 const READ: read::Options = read::Options::new(1, true);
-const WRITE: write::Options = write::Options { version: Version::V2, end_of_entries: false, blocks: 0 };
+pub(super) const WRITE: write::Options =
+    write::Options { version: Version::V2, end_of_entries: false, blocks: 0 };
 
-fn name() -> impl Strategy<Value = BString> {
+pub(super) fn name() -> impl Strategy<Value = BString> {
     prop_oneof![
         12 => prop::collection::vec(prop_oneof![4 => b'a'..=b'c', 1 => Just(b'/'), 1 => 1u8..=255], 1..30),
         // Lengths around the limit of the length field in the flags.
@@ -43,14 +44,14 @@ fn new_entry(hash: HashKind, stage: Stage) -> impl Strategy<Value = NewEntry> {
     })
 }
 
-fn stages(hash: HashKind) -> impl Strategy<Value = Vec<NewEntry>> {
+pub(super) fn stages(hash: HashKind) -> impl Strategy<Value = Vec<NewEntry>> {
     prop_oneof![
         4 => new_entry(hash, Stage::Normal).prop_map(|entry| vec![entry]),
         1 => (new_entry(hash, Stage::Base), new_entry(hash, Stage::Theirs)).prop_map(|(one, two)| vec![one, two]),
     ]
 }
 
-fn index_of(hash: HashKind) -> impl Strategy<Value = Index> {
+pub(super) fn index_of(hash: HashKind) -> impl Strategy<Value = Index> {
     let paths = prop::collection::btree_map(name(), stages(hash), 0..25);
     let version = select(vec![None, Some(Version::V2), Some(Version::V3), Some(Version::V4)]);
     (paths, version, any::<bool>(), prop::option::of(prop::collection::vec(any::<u8>(), 0..9))).prop_map(
@@ -77,7 +78,7 @@ fn index() -> impl Strategy<Value = Index> {
     prop_oneof![3 => index_of(HashKind::Sha1), 1 => index_of(HashKind::Sha256)]
 }
 
-fn content(index: &Index) -> Vec<(BString, NewEntry)> {
+pub(super) fn content(index: &Index) -> Vec<(BString, NewEntry)> {
     // An entry does not expose which part of a split index it came from.
     let whole = |entry: &Entry| NewEntry { flags: entry.flags - Flags::UNSHARED, ..entry.content() };
     index.entries().iter().map(|entry| (index.path(entry).to_owned(), whole(entry))).collect()
@@ -98,7 +99,7 @@ fn visible(index: &Index) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 /// Checks that both indices return the same result for every query.
-fn assert_same_answers(stored: &Index, read: &Index) {
+pub(super) fn assert_same_answers(stored: &Index, read: &Index) {
     for at in 0..read.len() {
         let path = read.path_at(at);
         assert_eq!(stored.path_at(at), path);
@@ -151,7 +152,7 @@ fn altered(mut stat: Stat, number: usize) -> Stat {
     stat
 }
 
-fn read_back(file: &[u8], hash: HashKind) -> Decoded {
+pub(super) fn read_back(file: &[u8], hash: HashKind) -> Decoded {
     decode(file, hash, READ).expect("just written")
 }
 

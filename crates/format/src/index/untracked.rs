@@ -50,6 +50,8 @@ struct Dir {
     untracked: Vec<BString>,
     /// The number of direct subdirectories, which follow this one.
     subdirs: usize,
+    /// The number of all directories below.
+    below: usize,
     /// The directory's stat fields, if the record is valid.
     valid: Option<Stat>,
     check_only: bool,
@@ -133,7 +135,7 @@ impl UntrackedCache {
                 None => return self.dirs[at].invalidate(),
             }
         }
-        let after = self.after(at);
+        let after = self.directories().after(at);
         self.dirs[at..after].iter_mut().for_each(Dir::invalidate);
     }
 
@@ -143,26 +145,7 @@ impl UntrackedCache {
     }
 
     fn subdir(&self, parent: usize, name: &[u8]) -> Option<usize> {
-        let mut at = parent + 1;
-        for _ in 0..self.dirs[parent].subdirs {
-            if self.dirs.get(at)?.name == name {
-                return Some(at);
-            }
-            at = self.after(at);
-        }
-        None
-    }
-
-    /// Returns the first directory after `dir` that is not below it.
-    fn after(&self, dir: usize) -> usize {
-        let mut at = dir;
-        let mut open = 1;
-        while open > 0 && at < self.dirs.len() {
-            open += self.dirs[at].subdirs;
-            open -= 1;
-            at += 1;
-        }
-        at
+        self.directories().below(parent).find(|&at| self.dirs[at].name == name)
     }
 
     /// Reads the payload of an UNTR extension. Returns `None` if it is malformed; the cache is then
@@ -225,6 +208,24 @@ impl UntrackedCache {
     }
 }
 
+/// Sets [`Dir::below`], from the numbers of direct subdirectories.
+fn count_below(dirs: &mut [Dir]) {
+    // The open directories, each with the number of its subdirectories that are still to come.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    for at in 0..=dirs.len() {
+        while open.last().is_some_and(|&(_, left)| left == 0) {
+            let (ended, _) = open.pop().expect("there is a last one");
+            dirs[ended].below = at - ended - 1;
+        }
+        if let Some(dir) = dirs.get(at) {
+            if let Some((_, left)) = open.last_mut() {
+                *left -= 1;
+            }
+            open.push((at, dir.subdirs));
+        }
+    }
+}
+
 /// Reads the directories, from their number to the end.
 fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
     if reader.0.is_empty() {
@@ -243,11 +244,13 @@ fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
         for _ in 0..untracked {
             names.push(reader.string()?.to_owned());
         }
-        dirs.push(Dir { name, untracked: names, subdirs, valid: None, check_only: false, exclude: None });
+        let (untracked, valid, check_only, exclude) = (names, None, false, None);
+        dirs.push(Dir { name, untracked, subdirs, below: 0, valid, check_only, exclude });
     }
     if dirs.len() != count {
         return None;
     }
+    count_below(&mut dirs);
     if count == 0 {
         return Some(dirs);
     }

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use bstr::{BString, ByteSlice};
 
 use super::{
-    Entry, Index, Version,
+    Flags, Index, Version,
     entry::{Codec, Previous, is_extended},
     offsets::{self, Block},
     split::Delta,
@@ -69,18 +69,15 @@ pub fn encode<E>(
     if index.sparse && !matches!(part, Part::Whole) {
         return Err(Error::SplitSparse);
     }
-    if let Some(entry) = index.entries().iter().find(|entry| entry.oid.is_null()) {
-        return Err(Error::NullOid { path: index.path(entry).to_owned() });
-    }
     let mut out = Output { emit, piece: Vec::with_capacity(PIECE + 4096), flushed: 0 };
     let blocks = match part {
         Part::Whole | Part::Shared => {
-            let all = index.entries().iter().map(|entry| (entry, index.path(entry).as_bytes()));
+            let all = (0..index.len()).map(|at| (at, index.path_at(at).as_bytes()));
             write_entries(index, all, options, &mut out)?
         }
         Part::Split { delta, .. } => {
-            let replaced = delta.replaced.iter().map(|(_, at)| (&index.entries()[*at], &b""[..]));
-            let added = delta.added.iter().map(|at| (&index.entries()[*at], index.path_at(*at).as_bytes()));
+            let replaced = delta.replaced.iter().map(|&(_, at)| (at, &b""[..]));
+            let added = delta.added.iter().map(|&at| (at, index.path_at(at).as_bytes()));
             write_entries(index, Chain { replaced, added }, options, &mut out)?
         }
     };
@@ -151,16 +148,21 @@ impl<R: ExactSizeIterator, A: ExactSizeIterator<Item = R::Item>> Iterator for Ch
 
 impl<R: ExactSizeIterator, A: ExactSizeIterator<Item = R::Item>> ExactSizeIterator for Chain<R, A> {}
 
-/// Writes header and entries. Returns the blocks for the offset table.
+/// Writes header and entries, which are given as positions and paths. Returns the blocks for the
+/// offset table.
 fn write_entries<'i, E>(
     index: &Index,
-    entries: impl ExactSizeIterator<Item = (&'i Entry, &'i [u8])> + Clone,
+    entries: impl ExactSizeIterator<Item = (usize, &'i [u8])> + Clone,
     options: &Options,
     out: &mut Output<'_, E>,
 ) -> Result<Vec<Block>, Error<E>> {
     let version = match index.version.unwrap_or(options.version) {
         Version::V4 => Version::V4,
-        _ if entries.clone().any(|(entry, _)| is_extended(entry)) => Version::V3,
+        _ if index.may_have(Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD)
+            && entries.clone().any(|(at, _)| is_extended(&index.entry(at))) =>
+        {
+            Version::V3
+        }
         _ => Version::V2,
     };
     let count = entries.len();
@@ -173,7 +175,11 @@ fn write_entries<'i, E>(
     let block_size = if wanted > 1 { count.div_ceil(wanted) } else { usize::MAX };
     let mut blocks: Vec<Block> = Vec::new();
     let mut previous: &[u8] = b"";
-    for (position, (entry, path)) in entries.enumerate() {
+    for (position, (at, path)) in entries.enumerate() {
+        let entry = index.entry(at);
+        if entry.oid.is_null() {
+            return Err(Error::NullOid { path: index.path_at(at).to_owned() });
+        }
         let starts_block = wanted > 1 && position.is_multiple_of(block_size);
         if starts_block {
             blocks.push(Block { offset: out.offset(), count: block_size.min(count - position) });
@@ -183,7 +189,7 @@ fn write_entries<'i, E>(
         } else {
             Previous::Path(previous)
         };
-        codec.write(&mut out.piece, entry, path, known);
+        codec.write(&mut out.piece, &entry, path, known);
         previous = path;
         out.flush_if_full()?;
     }
@@ -232,7 +238,7 @@ fn write_extensions<E>(
             put(b"UNTR", &mut |data| untracked.write(data))?;
         }
         if let Some(fsmonitor) = &index.fsmonitor {
-            put(b"FSMN", &mut |data| fsmonitor.write(index.entries(), data))?;
+            put(b"FSMN", &mut |data| fsmonitor.write(index, data))?;
         }
         for extension in &index.unknown {
             put(&extension.signature, &mut |data| data.extend_from_slice(&extension.data))?;

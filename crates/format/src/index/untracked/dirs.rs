@@ -12,8 +12,6 @@ use crate::{ObjectId, index::Stat};
 #[derive(Debug)]
 pub struct Directories<'c> {
     dirs: &'c [Dir],
-    /// For each directory the first one after it that is not below it.
-    ends: Vec<usize>,
 }
 
 /// The valid record of a directory.
@@ -49,23 +47,6 @@ pub struct Listed {
 }
 
 impl<'c> Directories<'c> {
-    fn of(dirs: &'c [Dir]) -> Self {
-        let mut ends = vec![dirs.len(); dirs.len()];
-        // The open directories, each with the number of its subdirectories that are still to come.
-        let mut open: Vec<(usize, usize)> = Vec::new();
-        for (at, dir) in dirs.iter().enumerate() {
-            while open.last().is_some_and(|&(_, left)| left == 0) {
-                let (ended, _) = open.pop().expect("there is a last one");
-                ends[ended] = at;
-            }
-            if let Some((_, left)) = open.last_mut() {
-                *left -= 1;
-            }
-            open.push((at, dir.subdirs));
-        }
-        Directories { dirs, ends }
-    }
-
     /// Returns the worktree's root, if the cache contains any directory.
     pub fn root(&self) -> Option<usize> {
         (!self.dirs.is_empty()).then_some(0)
@@ -73,14 +54,14 @@ impl<'c> Directories<'c> {
 
     /// Iterates over the direct subdirectories.
     pub fn below(&self, dir: usize) -> impl Iterator<Item = usize> + use<'_, 'c> {
-        let end = self.ends[dir];
+        let end = self.after(dir);
         let first = Some(dir + 1).filter(|&at| at < end);
-        std::iter::successors(first, move |&at| Some(self.ends[at]).filter(|&next| next < end))
+        std::iter::successors(first, move |&at| Some(self.after(at)).filter(|&next| next < end))
     }
 
     /// Returns the first directory after `dir` that is not below it.
     pub fn after(&self, dir: usize) -> usize {
-        self.ends[dir]
+        dir + 1 + self.dirs[dir].below
     }
 
     /// Returns the last component of the directory's path.
@@ -105,7 +86,7 @@ impl<'c> Directories<'c> {
 impl UntrackedCache {
     /// Returns the recorded directories.
     pub fn directories(&self) -> Directories<'_> {
-        Directories::of(&self.dirs)
+        Directories { dirs: &self.dirs }
     }
 
     /// Returns Git's flags of the walks that filled the cache.
@@ -127,7 +108,7 @@ impl UntrackedCache {
             }
         }
         let mut dirs = Vec::with_capacity(self.dirs.len() + found.len());
-        let old = Directories::of(&self.dirs);
+        let old = self.directories();
         emit(&old, old.root(), &mut BString::default(), 0, &mut found, &mut dirs);
         self.dirs = dirs;
     }
@@ -144,7 +125,7 @@ fn emit(
     out: &mut Vec<Dir>,
 ) -> bool {
     if !any_at_or_below(found, path.as_bstr()) {
-        let copied = known.map_or(&[][..], |at| &old.dirs[at..old.ends[at]]);
+        let copied = known.map_or(&[][..], |at| &old.dirs[at..old.after(at)]);
         out.extend_from_slice(copied);
         return !copied.is_empty();
     }
@@ -161,7 +142,7 @@ fn emit(
             };
             let below = directories.into_iter().map(find).collect();
             let name = path[name_start..].into();
-            (Dir { name, untracked, subdirs: 0, valid: Some(stat), check_only, exclude }, below)
+            (Dir { name, untracked, subdirs: 0, below: 0, valid: Some(stat), check_only, exclude }, below)
         }
         (None, Some(at)) => (
             old.dirs[at].clone(),
@@ -184,6 +165,7 @@ fn emit(
         path.truncate(base);
     }
     out[at].subdirs = subdirs;
+    out[at].below = out.len() - at - 1;
     true
 }
 
