@@ -8,7 +8,7 @@ use std::{
 
 use bstr::BString;
 use format::{ObjectId, keys};
-use objects::{CommitGraph, Reader};
+use objects::{CommitGraph, Kind, Reader};
 use sys::by_path;
 
 use crate::{Error, FormatError, RefError, Repository};
@@ -140,6 +140,39 @@ impl Repository {
             }
         }
         Ok(found)
+    }
+
+    /// Returns true if it is certain that fewer than `limit` commits are reachable from `tips` and
+    /// not in the commit-graph. Tips that lead to no commit are left out.
+    pub fn has_few_commits_outside_graph(&self, tips: &[ObjectId], limit: usize) -> bool {
+        let graph = self.commit_graph();
+        let mut reader = self.objects.reader();
+        let mut seen: HashSet<ObjectId> = HashSet::new();
+        let mut pending = Vec::with_capacity(tips.len());
+        for tip in tips {
+            match reader.header(tip) {
+                Ok((Kind::Commit, _)) => pending.push(*tip),
+                Ok((Kind::Tag, _)) => match self.peel_to_commit(*tip) {
+                    Ok(commit) => pending.extend(commit),
+                    Err(_) => return false,
+                },
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+        while let Some(id) = pending.pop() {
+            if graph.is_some_and(|graph| graph.commit(&id).is_some()) || !seen.insert(id) {
+                continue;
+            }
+            if seen.len() >= limit {
+                return false;
+            }
+            match self.read_commit_with(&mut reader, &id) {
+                Ok(commit) => pending.extend(commit.parents),
+                Err(_) => return false,
+            }
+        }
+        true
     }
 
     /// Returns the commits that are reachable from `old`, but from no ref and not from `new`.
@@ -292,6 +325,11 @@ impl<'a> Walk<'a> {
 }
 
 impl Repository {
+    /// Returns true if there is a commit-graph that can be used.
+    pub fn has_commit_graph(&self) -> bool {
+        self.commit_graph().is_some()
+    }
+
     /// Returns the commit-graph. Returns `None` in a shallow clone and with replacements, because
     /// the graph ignores both. It is opened once.
     pub(crate) fn commit_graph(&self) -> Option<&CommitGraph> {

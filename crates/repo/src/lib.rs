@@ -43,8 +43,8 @@ mod worktrees;
 pub use branch::{Guess, Tracking};
 pub use commit::{CommitHeader, CommitText, is_same_encoding};
 pub use config::{
-    ConfigValues, Configured, OneSource, Origin, Scope, config_parameters, parse_bool, parse_number,
-    parse_size, parse_unsigned, path as config_path,
+    Config, Configured, OneSource, Origin, Scope, config_parameters, parse_bool, parse_number, parse_size,
+    parse_unsigned, path as config_path,
 };
 pub use env::Env;
 pub use error::{

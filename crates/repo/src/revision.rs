@@ -5,6 +5,9 @@
 //! forms with a colon. A name without an object gives `None`; an invalid form is an error with
 //! Git's message.
 
+mod forms;
+mod short_names;
+
 use std::collections::{BinaryHeap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
@@ -16,9 +19,12 @@ use format::{
 };
 use objects::Kind;
 
+use self::forms::{
+    brace_suffix, colon_outside_braces, describe_suffix, numeric_suffix, prior_checkout, ref_in, split_reflog,
+};
 use crate::{
-    Error, Head, ObjectError, Repository, RevisionError, UpstreamError,
-    refs::{End, RULES, Resolved},
+    Error, Head, ObjectError, Repository, RevisionError,
+    refs::{End, RULES},
 };
 
 /// The possible types of an abbreviated object name.
@@ -154,112 +160,6 @@ impl Repository {
         let Some(tree) = self.simple(spec[..colon].as_bstr(), Hint::Treeish)? else { return Ok(None) };
         let Some(tree) = self.tree_if_any(tree)? else { return Ok(None) };
         self.lookup_path(tree, self.relative_path(spec[colon + 1..].as_bstr())?.as_bstr())
-    }
-
-    /// Returns the full name of a short ref name, by Git's rules of precedence.
-    pub fn expand_ref(&self, short: &BStr) -> Result<Option<(BString, ObjectId)>, Error> {
-        for (before, after) in RULES {
-            let mut name = BString::from(before);
-            name.extend_from_slice(short);
-            name.extend_from_slice(after.as_bytes());
-            if let Some(id) = self.try_ref(name.as_bstr())? {
-                return Ok(Some((name, id)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Like [`Repository::expand_ref`], but skips refs without a reflog. A symbolic ref may have
-    /// the reflog of its target.
-    fn expand_ref_with_log(&self, short: &BStr) -> Result<Option<(BString, ObjectId)>, Error> {
-        for (before, after) in RULES {
-            let name = BString::from([before.as_bytes(), short, after.as_bytes()].concat());
-            let Resolved { last, end: End::Id(id) } = self.refs.resolve(name.as_bstr())? else { continue };
-            let mut names = [Some(name), last].into_iter().flatten();
-            if let Some(name) = names.find(|name| self.has_reflog(name.as_bstr())) {
-                return Ok(Some((name, id)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns every ref that a short name may mean. Symbolic refs are followed.
-    pub fn refs_of_short_name(&self, short: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
-        let short = self.interpret_branch_name(short)?;
-        let mut found = Vec::new();
-        for (before, after) in RULES {
-            let name = BString::from(bstr::concat([before.as_bytes(), &short, after.as_bytes()]));
-            if let Resolved { last, end: End::Id(id) } = self.refs.resolve(name.as_bstr())? {
-                found.push((last.unwrap_or(name), id));
-            }
-        }
-        Ok(found)
-    }
-
-    /// Replaces `@{-N}`, `@` and `branch@{upstream}` at the beginning of a name. Other names are
-    /// returned unchanged. The replacement of `@{-N}` is a short name, that of `@{upstream}` a full
-    /// one.
-    pub fn interpret_branch_name(&self, name: &BStr) -> Result<BString, Error> {
-        if let Some((whole, rest)) = self.expand_prior_checkout(name)? {
-            if rest.is_empty() {
-                return Ok(whole);
-            }
-            let interpreted = self.interpret_branch_name(whole.as_bstr())?;
-            // In a ref name, only `@{upstream}` or `@{push}` may follow `@{-N}`.
-            return Ok(if interpreted == whole { name.to_owned() } else { interpreted });
-        }
-        if name == "@" {
-            return Ok("HEAD".into());
-        }
-        match name.strip_prefix(b"@") {
-            // The upstream or push destination of HEAD's branch.
-            Some(mark) if mark.starts_with(b"@{") => {
-                let interpreted = self.interpret_mark(mark.as_bstr())?;
-                Ok(if interpreted == mark { name.to_owned() } else { interpreted })
-            }
-            _ => self.interpret_mark(name),
-        }
-    }
-
-    /// Replaces `branch@{upstream}` and `branch@{push}` by a full name. Other names are returned
-    /// unchanged. Here, `@` is the name of a branch.
-    pub fn interpret_mark(&self, name: &BStr) -> Result<BString, Error> {
-        let Some(at) = name.find(b"@{") else { return Ok(name.to_owned()) };
-        let mark = name[at..].to_ascii_lowercase();
-        let (branch, push) = match mark.as_slice() {
-            b"@{u}" | b"@{upstream}" => (&name[..at], false),
-            b"@{push}" => (&name[..at], true),
-            _ => return Ok(name.to_owned()),
-        };
-        self.upstream_or_push_ref(branch.as_bstr(), push).map_err(|error| Error::Mark(Box::new(error)))
-    }
-
-    /// Returns the upstream or push destination of the branch `short`, or of HEAD's branch.
-    fn upstream_or_push_ref(&self, short: &BStr, push: bool) -> Result<BString, Error> {
-        let branch = match short.as_bytes() {
-            b"" | b"HEAD" => match self.head()?.branch() {
-                Some(branch) => branch.to_owned(),
-                None => return Err(UpstreamError::NoCurrentBranch.into()),
-            },
-            branch => {
-                let mut full = BString::from("refs/heads/");
-                full.extend_from_slice(branch);
-                if self.find_ref(full.as_bstr())?.is_none() {
-                    return Err(UpstreamError::NoBranch(branch.into()).into());
-                }
-                full
-            }
-        };
-        if push { self.require_push(branch.as_bstr()) } else { self.require_upstream(branch.as_bstr()) }
-    }
-
-    /// Replaces `@{-N}` at the beginning of a word by the previous checkout. Also returns the text
-    /// that follows it. Returns `None` for other words, and if the reflog has fewer checkouts.
-    pub fn expand_prior_checkout<'n>(&self, name: &'n BStr) -> Result<Option<(BString, &'n BStr)>, Error> {
-        let Some((n, rest)) = prior_checkout(name) else { return Ok(None) };
-        let Some(mut whole) = self.previous_checkout(n)? else { return Ok(None) };
-        whole.extend_from_slice(rest);
-        Ok(Some((whole, rest)))
     }
 
     fn simple(&self, spec: &BStr, hint: Hint) -> Result<Option<ObjectId>, Error> {
@@ -518,83 +418,4 @@ impl Repository {
         }
         Ok(Some(id))
     }
-}
-
-/// Returns the name of the ref in a revision, without suffixes.
-fn ref_in(spec: &BStr) -> &BStr {
-    let mut name = if spec == "-" { "@{-1}".into() } else { spec };
-    if let Some(colon) = colon_outside_braces(name) {
-        name = name[..colon].as_bstr();
-    }
-    loop {
-        name = match (numeric_suffix(name), brace_suffix(name)) {
-            (Some((at, _)), _) => name[..at].as_bstr(),
-            (None, Some((base, _))) => base,
-            (None, None) => break,
-        };
-    }
-    split_reflog(name).0
-}
-
-/// Finds a suffix `^` or `~` with its number; returns its offset. The number is `None` if it is too
-/// large, and 1 without digits.
-fn numeric_suffix(spec: &BStr) -> Option<(usize, Option<usize>)> {
-    let digits = spec.iter().rev().take_while(|c| c.is_ascii_digit()).count();
-    let at = spec.len().checked_sub(digits + 1)?;
-    if !matches!(spec[at], b'^' | b'~') || at == 0 {
-        return None;
-    }
-    let number = match digits {
-        0 => Some(1),
-        _ => spec[at + 1..].to_str().ok()?.parse::<i32>().ok().map(|n| n as usize),
-    };
-    Some((at, number))
-}
-
-/// Splits `base^{wanted}`.
-fn brace_suffix(spec: &BStr) -> Option<(&BStr, &BStr)> {
-    let inner = spec.strip_suffix(b"}")?;
-    let open = inner.rfind(b"^{")?;
-    (open > 0).then(|| (inner[..open].as_bstr(), inner[open + 2..].as_bstr()))
-}
-
-/// Splits `ref@{log}`. Braces with `-N`, `upstream` or `push` are not a reflog.
-fn split_reflog(spec: &BStr) -> (&BStr, Option<&BStr>) {
-    let whole = (spec, None);
-    let Some(inner) = spec.strip_suffix(b"}") else { return whole };
-    let Some(open) = inner.rfind(b"@{") else { return whole };
-    let log = inner[open + 2..].as_bstr();
-    let is = |mark: &str| log.eq_ignore_ascii_case(mark.as_bytes());
-    if log.is_empty() || log.starts_with(b"-") || is("u") || is("upstream") || is("push") {
-        return whole;
-    }
-    (spec[..open].as_bstr(), Some(log))
-}
-
-/// Splits `@{-N}rest`.
-fn prior_checkout(name: &BStr) -> Option<(usize, &BStr)> {
-    let rest = name.strip_prefix(b"@{-")?;
-    let end = rest.find_byte(b'}')?;
-    let n = rest[..end].to_str().ok()?.parse().ok().filter(|&n| n > 0)?;
-    Some((n, rest[end + 1..].as_bstr()))
-}
-
-/// Returns the abbreviated name at the end of `git describe` output: `v1.0-4-gdeadbee`.
-fn describe_suffix(spec: &BStr) -> Option<&BStr> {
-    let digits = spec.iter().rev().take_while(|c| c.is_ascii_hexdigit()).count();
-    let at = spec.len() - digits;
-    (at >= 2 && spec[at - 1] == b'g' && spec[at - 2] == b'-').then(|| spec[at..].as_bstr())
-}
-
-fn colon_outside_braces(spec: &BStr) -> Option<usize> {
-    let mut depth = 0usize;
-    for (at, c) in spec.iter().enumerate() {
-        match c {
-            b'{' => depth += 1,
-            b'}' if depth > 0 => depth -= 1,
-            b':' if depth == 0 => return Some(at),
-            _ => {}
-        }
-    }
-    None
 }

@@ -7,8 +7,8 @@ use format::keys::{BadValue, Name, PathText, Typed, Value};
 use sys::UserPath;
 
 use crate::{
-    Attempt, ConfigValues, Configured, Env, Error, MessageSink, OneSource, OpenOptions, Repository,
-    config::{self, Config, MessageContext, Sources},
+    Attempt, Config, Configured, Env, Error, MessageSink, OneSource, OpenOptions, Repository,
+    config::{self, MessageContext, Sources},
     disk, open,
 };
 
@@ -57,7 +57,8 @@ impl StandaloneConfig {
         Ok(StandaloneConfig::of(env, config, options))
     }
 
-    pub(crate) fn values(&self) -> &Config {
+    /// Returns all settings.
+    pub fn config_values(&self) -> &Config {
         &self.config
     }
 
@@ -131,9 +132,9 @@ impl StandaloneConfig {
     }
 
     /// See [`Repository::config_of`].
-    pub fn config_of(&self, one: OneSource<'_>) -> Result<ConfigValues, Error> {
+    pub fn config_of(&self, one: OneSource<'_>) -> Result<Config, Error> {
         let sources = Sources { message_sink: self.message_sink, ..Sources::default() };
-        ConfigValues::load(&self.env, sources, one)
+        config::load_one(&self.env, sources, one)
     }
 
     /// See [`Repository::configured`].

@@ -50,11 +50,11 @@ impl wire::Settings for Repository {
 
 impl wire::Settings for StandaloneConfig {
     fn entries(&self) -> Vec<(&BStr, Option<&BStr>)> {
-        entries(self.values())
+        entries(self.config_values())
     }
 
     fn string(&self, key: &str) -> Option<&BStr> {
-        self.values().string(key)
+        self.config_values().string(key)
     }
 
     fn path(&self, value: &BStr) -> Result<Option<PathBuf>, wire::Error> {

@@ -191,7 +191,7 @@ impl Pack {
     pub(super) fn freshen(&self) -> bool {
         let update = || {
             let is_cruft = !matches!(sys::by_path::stat(&self.path.with_extension("mtimes")), Ok(None));
-            !is_cruft && sys::by_path::touch(&self.path).is_ok()
+            !is_cruft && super::mark_used(&self.path)
         };
         if !self.is_fresh.load(Ordering::Acquire) && update() {
             self.is_fresh.store(true, Ordering::Release);

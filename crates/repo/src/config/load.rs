@@ -8,7 +8,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
-    config::{BadLine, Pair},
+    config::{BadLine, Pair, normalize},
     keys,
     wildmatch::{Mode, wildmatch},
 };
@@ -421,8 +421,7 @@ fn command_key(key: &BStr) -> Result<BString, Error> {
         return invalid("invalid key (newline)");
     }
     let mut key = key.to_owned();
-    key[..first].make_ascii_lowercase();
-    key[last..].make_ascii_lowercase();
+    normalize(&mut key);
     Ok(key)
 }
 

@@ -16,7 +16,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
-    config::BadLine,
+    config::{BadLine, normalize},
     keys::{self, BadValue, Key, Name, PathText, Typed, Value as _},
 };
 use sys::UserPath;
@@ -78,21 +78,6 @@ pub struct OneSource<'a> {
     pub follows_includes: bool,
 }
 
-/// The values of one source.
-#[derive(Debug)]
-pub struct ConfigValues(Config);
-
-impl ConfigValues {
-    pub(crate) fn load(env: &Env, sources: Sources<'_>, one: OneSource<'_>) -> Result<ConfigValues, Error> {
-        load_one(env, sources, one).map(ConfigValues)
-    }
-
-    /// Returns all values, in the order in which Git reads them.
-    pub fn configured(&self) -> Vec<Configured<'_>> {
-        self.0.configured()
-    }
-}
-
 impl Scope {
     /// Returns true if the repository cannot write the source. Only such sources decide if a
     /// repository is trusted.
@@ -118,7 +103,7 @@ pub(crate) fn shown<'f>(file: &'f Path, git_dir: Option<&Path>) -> &'f Path {
 
 /// All values of all settings.
 #[derive(Debug, Default)]
-pub(crate) struct Config {
+pub struct Config {
     values: HashMap<BString, Vec<Entry>>,
     /// The names, in order of first appearance.
     names: Vec<BString>,
@@ -171,6 +156,22 @@ impl Entry {
     /// Returns the value; the empty string for a name without `=`.
     fn text(&self) -> &BStr {
         self.value.as_ref().map_or(BStr::new(""), |value| value.as_bstr())
+    }
+
+    fn configured<'c>(&'c self, key: &'c BStr, is_last: bool) -> Configured<'c> {
+        Configured {
+            key,
+            value: self.value.as_ref().map(|value| value.as_bstr()),
+            place: self.source.as_ref().map(|source| (source.path.as_path(), self.line)),
+            origin: match &self.source {
+                Some(source) => source.origin.unwrap_or(Origin::File),
+                None => Origin::CommandLine,
+            },
+            source_name: self.source.as_ref().map_or(BStr::new(""), |source| source.name.as_bstr()),
+            scope: self.scope,
+            is_last,
+            is_protected: self.scope.is_protected(),
+        }
     }
 }
 
@@ -258,8 +259,8 @@ impl Config {
 
     /// Returns all values of a name from sources that the repository cannot write, in order.
     pub(crate) fn protected<T>(&self, key: &Key<T>) -> Vec<Configured<'_>> {
-        let configured = self.configured().into_iter();
-        configured.filter(|configured| key.is(configured.key) && configured.is_protected).collect()
+        let configured = self.configured_as(BStr::new(&key.lower())).into_iter();
+        configured.filter(|configured| configured.is_protected).collect()
     }
 
     /// Returns the value of a setting, or its default.
@@ -302,28 +303,22 @@ impl Config {
     }
 
     /// Returns all values, in the order in which Git reads them.
-    pub(crate) fn configured(&self) -> Vec<Configured<'_>> {
+    pub fn configured(&self) -> Vec<Configured<'_>> {
         let mut all: Vec<(usize, Configured<'_>)> = Vec::with_capacity(self.count);
         for (key, entries) in &self.values {
-            all.extend(entries.iter().enumerate().map(|(at, entry)| {
-                let configured = Configured {
-                    key: key.as_bstr(),
-                    value: entry.value.as_ref().map(|value| value.as_bstr()),
-                    place: entry.source.as_ref().map(|source| (source.path.as_path(), entry.line)),
-                    origin: match &entry.source {
-                        Some(source) => source.origin.unwrap_or(Origin::File),
-                        None => Origin::CommandLine,
-                    },
-                    source_name: entry.source.as_ref().map_or(BStr::new(""), |source| source.name.as_bstr()),
-                    scope: entry.scope,
-                    is_last: at + 1 == entries.len(),
-                    is_protected: entry.scope.is_protected(),
-                };
-                (entry.number, configured)
-            }));
+            for (at, entry) in entries.iter().enumerate() {
+                all.push((entry.number, entry.configured(key.as_bstr(), at + 1 == entries.len())));
+            }
         }
         all.sort_unstable_by_key(|(number, _)| *number);
         all.into_iter().map(|(_, configured)| configured).collect()
+    }
+
+    /// Returns the values of one name, whose section and variable are in lower case, in order.
+    pub fn configured_as(&self, key: &BStr) -> Vec<Configured<'_>> {
+        let Some((key, entries)) = self.values.get_key_value(key) else { return Vec::new() };
+        let all = entries.iter().enumerate();
+        all.map(|(at, entry)| entry.configured(key.as_bstr(), at + 1 == entries.len())).collect()
     }
 
     /// Returns the distinct subsections of a section, in order of appearance. For `remote` these
@@ -397,12 +392,4 @@ fn normalized(key: &str) -> BString {
     let mut name = BString::from(key);
     normalize(&mut name);
     name
-}
-
-/// Changes section and variable to lower case, and keeps the subsection.
-fn normalize(name: &mut [u8]) {
-    let first = name.find_byte(b'.').unwrap_or(name.len());
-    let last = name.rfind_byte(b'.').unwrap_or(name.len());
-    name[..first].make_ascii_lowercase();
-    name[last..].make_ascii_lowercase();
 }

@@ -6,14 +6,14 @@ use sys::UserPath;
 
 use super::Repository;
 use crate::{
-    config::{self, ConfigValues, Configured, OneSource},
+    config::{self, Config, Configured, OneSource},
     disk,
     error::{Attempt, Error},
 };
 
 /// See [`Repository::into_settings`].
 #[derive(Debug)]
-pub struct Settings(config::Config);
+pub struct Settings(Config);
 
 impl Repository {
     /// Returns the last value of a key, `section.subsection.name`. A name without `=` counts as
@@ -104,14 +104,19 @@ impl Repository {
         self.config.configured()
     }
 
+    /// Returns all settings.
+    pub fn config_values(&self) -> &Config {
+        &self.config
+    }
+
     /// Reads the settings of one source.
-    pub fn config_of(&self, one: OneSource<'_>) -> Result<ConfigValues, Error> {
+    pub fn config_of(&self, one: OneSource<'_>) -> Result<Config, Error> {
         let sources = config::Sources {
             git_dir: Some(&self.layout.git_dir),
             message_sink: self.options.message_sink,
             ..config::Sources::default()
         };
-        ConfigValues::load(self.env(), sources, one)
+        config::load_one(self.env(), sources, one)
     }
 
     /// Returns the names of all settings, in order of appearance. Section and variable are in lower
