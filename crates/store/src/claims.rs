@@ -24,6 +24,8 @@ use std::{
 
 use sys::{File, by_path};
 
+use crate::aside;
+
 /// The directory of this process's claims. Set once.
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
 
@@ -109,13 +111,18 @@ fn remove(claim: &Path) {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        remove(&self.path);
+        aside(|| remove(&self.path));
     }
 }
 
 /// Removes the locks below `within` of dead processes that have claims in `directory`. Returns the
 /// lock files that were removed.
 pub fn recover(directory: &Path, within: &Path) -> io::Result<Vec<PathBuf>> {
+    // A lock of a dead process is in the way of every program.
+    aside(|| remove_dead(directory, within))
+}
+
+fn remove_dead(directory: &Path, within: &Path) -> io::Result<Vec<PathBuf>> {
     let names = match by_path::list(directory) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -13,7 +13,8 @@ use format::{HashKind, ObjectId};
 use sys::by_path;
 
 use crate::{
-    Components, Error, Fsync, HashWriter, Hashing, Lock, LockOptions, SharedRepository, temp_file::TempFile,
+    Components, Error, Fsync, HashWriter, Hashing, Lock, LockOptions, SharedRepository, aside,
+    temp_file::TempFile,
 };
 
 /// The bytes of a file without its checksum, in order.
@@ -42,7 +43,7 @@ pub fn layer_path(objects: &Path, checksum: &str) -> PathBuf {
 pub fn lock(path: &Path, options: &LockOptions) -> Result<Lock, Error> {
     let parent = path.parent().expect("each of the paths above has one");
     let failed = |source| Error::Io { what: "create", path: parent.to_owned(), source };
-    options.shared.create_dir_all(parent).map_err(failed)?;
+    aside(|| options.shared.create_dir_all(parent)).map_err(failed)?;
     let lock = Lock::take(path, options)?;
     lock.forbid_writing()?;
     Ok(lock)

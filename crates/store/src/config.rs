@@ -58,13 +58,30 @@ fn replace<E: From<crate::Error>>(
     component: Components,
     change: impl FnOnce(Option<Vec<u8>>) -> Result<Vec<u8>, E>,
 ) -> Result<(), E> {
-    refuse_device(path)?;
-    let mut lock = Lock::take(path, options)?;
-    let io = |source| crate::Error::Io { what: "read", path: path.to_owned(), source };
-    let after = change(by_path::read(lock.path()).map_err(io)?)?;
-    lock.keep_mode()?;
-    lock.write(&after)?;
-    Ok(lock.commit_synced(fsync, component)?)
+    let (locked, before) = LockedFile::take(path, options)?;
+    Ok(locked.replace(&change(before)?, fsync, component)?)
+}
+
+/// A locked file. A drop releases the lock.
+pub struct LockedFile(Lock);
+
+impl LockedFile {
+    /// Locks the file at `path`. Returns also its content, or `None` for a missing file.
+    pub fn take(path: &Path, options: &LockOptions) -> Result<(LockedFile, Option<Vec<u8>>), crate::Error> {
+        refuse_device(path)?;
+        let lock = Lock::take(path, options)?;
+        let io = |source| crate::Error::Io { what: "read", path: path.to_owned(), source };
+        let before = by_path::read(lock.path()).map_err(io)?;
+        Ok((LockedFile(lock), before))
+    }
+
+    /// Replaces the file. The mode and symbolic links are kept as by [`edit`].
+    pub fn replace(self, content: &[u8], fsync: &Fsync, component: Components) -> Result<(), crate::Error> {
+        let LockedFile(mut lock) = self;
+        lock.keep_mode()?;
+        lock.write(content)?;
+        lock.commit_synced(fsync, component)
+    }
 }
 
 /// Returns an error for a device, FIFO or socket. Git replaces it by a file: a user of a container,

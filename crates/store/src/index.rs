@@ -19,7 +19,7 @@ use bytes::Bytes;
 use format::{
     HashKind, ObjectId,
     index::{
-        Entry, Flags, Index, Version,
+        Entry, Index, Version,
         read::{self, Decoded},
         split::Delta,
         write::{self, Part},
@@ -32,7 +32,7 @@ use sys::{
 
 use crate::{
     Components, Error, Fsync, HashWriter, Hashing, Lock, LockOptions, SharedRepository, check_mapped_files,
-    lock::sync_parent,
+    lock::sync_parent, objects::ObjectTransaction,
 };
 
 mod fingerprint;
@@ -136,6 +136,19 @@ pub enum CommitError {
     NullOid { path: bstr::BString },
     #[error(transparent)]
     Store(#[from] Error),
+    /// The new objects could not be published, so the index does not refer to them.
+    #[error(transparent)]
+    Objects(Error),
+}
+
+/// The promise for a new index after a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survival {
+    /// The new index is there, if the policy hardens indexes.
+    New,
+    /// The new index or the old one is there, complete: they differ in stat data and cached trees
+    /// only.
+    Either,
 }
 
 /// Takes `<path>.lock`. Call it before loading, and hold the lock until [`commit`].
@@ -187,7 +200,10 @@ fn load_files(
         None => decoded.finish().map_err(|source| refused(path, source))?,
         Some(expected) => {
             let base_path = shared.map_or_else(|| shared::path(path, expected), Path::to_owned);
-            let (base, _) = decode(&base_path, hash, options)?;
+            // The shared half is large and never changed in place. Its entries stay in its file
+            // even for a caller that changes some of them.
+            let lookups = ReadOptions { access: Access::Lookups, ..options.clone() };
+            let (base, _) = decode(&base_path, hash, &lookups)?;
             let found = base.checksum();
             if found != expected {
                 return Err(LoadError::SharedMismatch { path: base_path, expected, found });
@@ -206,40 +222,55 @@ fn load_files(
 ///
 /// Afterwards `index` equals the file, including its timestamp.
 pub fn commit(
-    mut lock: Lock,
+    lock: Lock,
     index: &mut Index,
     options: &WriteOptions,
     fsync: &Fsync,
     is_modified: &IsModified<'_>,
 ) -> Result<(), CommitError> {
+    commit_with(lock, index, options, fsync, is_modified, Survival::New, None)
+}
+
+/// Like [`commit`], but publishes `objects` before the index that may refer to them. The lock file
+/// is synced together with the files of the objects, which saves a round of flushes.
+pub fn commit_with(
+    mut lock: Lock,
+    index: &mut Index,
+    options: &WriteOptions,
+    fsync: &Fsync,
+    is_modified: &IsModified<'_>,
+    survival: Survival,
+    mut objects: Option<ObjectTransaction<'_>>,
+) -> Result<(), CommitError> {
     let _phase = profile::span(Phase::Index);
-    let threads = cores(options.threads);
-    smudge(index, threads, is_modified);
+    smudge(index, options.threads, is_modified);
     check_mapped_files()?;
-    match attempt(&mut lock, index, options, fsync) {
+    match attempt(&mut lock, index, options, fsync, survival, &mut objects) {
         // Without the new index, a worktree that was just changed shows local changes everywhere,
         // so a second attempt is worthwhile.
         Err(CommitError::Store(_)) if lock.is_held() => {
             lock.restart()?;
-            attempt(&mut lock, index, options, fsync)
+            attempt(&mut lock, index, options, fsync, survival, &mut objects)
         }
         answer => answer,
     }
 }
 
-/// Like [`commit`], but does not rename the lock file yet: other programs may read and replace it
-/// until [`publish`].
+/// Like [`commit_with`], but does not rename the lock file yet: other programs may read and replace
+/// it until [`publish`].
 pub fn stage(
     lock: &mut Lock,
     index: &mut Index,
     options: &WriteOptions,
     fsync: &Fsync,
     is_modified: &IsModified<'_>,
+    objects: Option<ObjectTransaction<'_>>,
 ) -> Result<(), CommitError> {
     let _phase = profile::span(Phase::Index);
-    smudge(index, cores(options.threads), is_modified);
+    smudge(index, options.threads, is_modified);
     check_mapped_files()?;
     prepare(lock, index, options, fsync)?;
+    sync(lock, fsync, objects)?;
     Ok(lock.close()?)
 }
 
@@ -259,14 +290,31 @@ fn attempt(
     index: &mut Index,
     options: &WriteOptions,
     fsync: &Fsync,
+    survival: Survival,
+    objects: &mut Option<ObjectTransaction<'_>>,
 ) -> Result<(), CommitError> {
     prepare(lock, index, options, fsync)?;
+    sync(lock, fsync, objects.take())?;
     let path = lock.path().to_owned();
     lock.publish()?;
-    Ok(sync_parent(fsync, Components::INDEX, &path)?)
+    if survival == Survival::New {
+        sync_parent(fsync, Components::INDEX, &path)?;
+    }
+    Ok(())
 }
 
-/// Writes the lock file and syncs it.
+/// Syncs the lock file, and publishes the objects.
+fn sync(lock: &Lock, fsync: &Fsync, objects: Option<ObjectTransaction<'_>>) -> Result<(), CommitError> {
+    let Some(objects) = objects else { return Ok(lock.sync(fsync, Components::INDEX)?) };
+    if fsync.hardens(Components::INDEX) {
+        // The first flush of an object's file then commits this file too. The sync reports an error
+        // of the disk.
+        let _started = sys::start_writeback(lock.file(), 0..i64::MAX as u64);
+    }
+    objects.publish_with(|| lock.sync(fsync, Components::INDEX)).map_err(CommitError::Objects)
+}
+
+/// Writes the lock file.
 fn prepare(
     lock: &mut Lock,
     index: &mut Index,
@@ -288,7 +336,6 @@ fn prepare(
         path: lock.lock_path().to_owned(),
         source,
     })?;
-    lock.sync(fsync, Components::INDEX)?;
     index.timestamp = timestamp(&stat);
     Ok(())
 }
@@ -317,7 +364,7 @@ fn share(
         .map_err(|error| error.with_path(new.path()))?;
     new.publish(oid, fsync)?;
     shared::expire(lock.path(), oid, options.shared_index_expire);
-    index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::UNSHARED));
+    index.clear_unshared();
     index.base = Some(oid);
     Ok(Delta::default())
 }
@@ -327,7 +374,7 @@ fn share(
 fn difference(path: &Path, oid: ObjectId, index: &Index) -> Option<Delta> {
     let map = by_path::open(path).and_then(|file| sys::Map::of(&file)).ok()?;
     let is_the_same = read::checksum(&map, index.hash) == Ok(oid);
-    is_the_same.then(|| Delta::between(&map, index).ok()).flatten()
+    is_the_same.then(|| Delta::known(index).or_else(|| Delta::between(&map, index).ok())).flatten()
 }
 
 /// A file of fewer bytes is read on one thread.
@@ -379,26 +426,20 @@ fn refused(path: &Path, source: read::Error) -> LoadError {
 /// Marks entries whose file changed so soon after it was compared that its stat fields do not show
 /// the change.
 fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
-    if !index.has_racy() {
-        return;
-    }
-    let racy: Vec<usize> = (0..index.entries().len())
-        .filter(|&at| {
-            let entry = &index.entries()[at];
-            !entry.flags.contains(Flags::UPTODATE) && index.is_racy(entry)
-        })
-        .collect();
+    let racy: Vec<usize> = index.racy().filter(|&at| !index.is_uptodate_at(at)).collect();
     if racy.is_empty() {
         return;
     }
     let seen = &*index;
     let modified = |positions: &[usize]| -> Vec<usize> {
-        let modified = |&&at: &&usize| is_modified(seen.path_at(at), &seen.entries()[at]);
+        let modified = |&&at: &&usize| is_modified(seen.path_at(at), &seen.entry(at));
         positions.iter().filter(modified).copied().collect()
     };
     // Each entry costs a stat, and a file read if the stat shows no change. So a thread pays off
     // with far fewer entries than for reading an index.
     const PER_THREAD: usize = 32;
+    // To learn the number of cores costs a dozen system calls, more than a few entries do.
+    let threads = if racy.len() <= PER_THREAD { 1 } else { cores(threads) };
     let share = racy.len().div_ceil(threads).max(PER_THREAD);
     let modified: Vec<usize> = thread::scope(|scope| {
         let mut parts = racy.chunks(share);
@@ -421,7 +462,7 @@ fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
         found
     });
     for at in modified {
-        index.entries_mut()[at].stat.size = 0;
+        index.update(at, |entry| entry.stat.size = 0);
     }
 }
 
@@ -443,14 +484,13 @@ fn write(
 ) -> Result<ObjectId, WriteError> {
     // Below this number of entries, a thread costs more than hashing does.
     const WORTH_A_THREAD: usize = 5000;
-    let threads = cores(options.threads);
     let hashing = match trailer {
         Trailer::AsConfigured if options.skip_hash => Hashing::Skip,
-        _ if threads > 1 && index.entries().len() >= WORTH_A_THREAD => Hashing::Threaded,
+        _ if index.len() >= WORTH_A_THREAD && cores(options.threads) > 1 => Hashing::Threaded,
         _ => Hashing::Inline,
     };
     let version = options.version.and_then(Version::from_number).unwrap_or(Version::V2);
-    let blocks = if options.offset_table { blocks(index.entries().len(), options.threads) } else { 0 };
+    let blocks = if options.offset_table { blocks(index.len(), options.threads) } else { 0 };
     let format = write::Options { version, end_of_entries: options.end_of_entries, blocks };
     let mut out = HashWriter::new(file, index.hash, hashing);
     write::encode(index, part, &format, &mut |piece| out.write(piece))?;
@@ -463,6 +503,7 @@ fn write(
 fn blocks(entries: usize, threads: usize) -> usize {
     const PER_BLOCK: usize = 10_000;
     match threads {
+        0 if entries < PER_BLOCK => 0,
         0 => (entries / PER_BLOCK).min(cores(0) - 1),
         threads => threads.min(entries),
     }

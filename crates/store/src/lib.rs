@@ -84,6 +84,13 @@ pub(crate) fn check_mapped_files() -> Result<(), Error> {
     }
 }
 
+/// Makes changes that do not count for [`sys::changes`]: those of locks and temporary files, which
+/// are undone when their owner is dropped, and of empty directories, which Git does not notice.
+#[expect(clippy::disallowed_methods, reason = "a command that is dropped leaves nothing of this behind")]
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    sys::changes::aside(work)
+}
+
 /// Replaces the file at `path` by `content` under its lock. Syncs it if `component` is hardened.
 /// Pass [`Components::empty`] for config files and other files without a component.
 pub fn replace(

@@ -20,7 +20,7 @@ use std::{
 use sys::{File, by_path};
 
 use crate::{
-    Components, Error, Fsync, SharedRepository,
+    Components, Error, Fsync, SharedRepository, aside,
     claims::{self, Claim},
 };
 
@@ -129,6 +129,10 @@ impl Lock {
     }
 
     fn acquire(named: &Path, path: PathBuf, options: &LockOptions) -> Result<Lock, Error> {
+        aside(|| Lock::create(named, path, options))
+    }
+
+    fn create(named: &Path, path: PathBuf, options: &LockOptions) -> Result<Lock, Error> {
         let lock_path = with_suffix(&path, ".lock");
         let created = wait_for(options.wait, || claims::create(&lock_path)).map_err(|source| {
             if source.kind() == io::ErrorKind::AlreadyExists {
@@ -154,7 +158,8 @@ impl Lock {
             .map(|stat| stat.mode & 0o7777);
         match mode {
             Some(mode) => {
-                sys::set_mode(self.file(), mode).map_err(|source| self.error("set the mode of", source))
+                let set = aside(|| sys::set_mode(self.file(), mode));
+                set.map_err(|source| self.error("set the mode of", source))
             }
             None => Ok(()),
         }
@@ -163,7 +168,8 @@ impl Lock {
     /// Removes the write permission of the file, for files that are replaced but never changed.
     pub fn forbid_writing(&self) -> Result<(), Error> {
         let found = sys::stat_of(self.file()).map_err(|source| self.error("stat", source))?;
-        sys::set_mode(self.file(), found.mode & 0o444).map_err(|source| self.error("set the mode of", source))
+        let set = aside(|| sys::set_mode(self.file(), found.mode & 0o444));
+        set.map_err(|source| self.error("set the mode of", source))
     }
 
     /// Writes the process id. A failure is ignored: the lock works without this record.
@@ -200,7 +206,7 @@ impl Lock {
     }
 
     /// Syncs the lock file if `component` is hardened.
-    pub fn sync(&mut self, fsync: &Fsync, component: Components) -> Result<(), Error> {
+    pub fn sync(&self, fsync: &Fsync, component: Components) -> Result<(), Error> {
         fsync.file(component, self.file()).map_err(|source| self.error("sync", source))
     }
 
@@ -221,7 +227,7 @@ impl Lock {
 
     /// Truncates the lock file, so that it can be written again.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
-        let file = by_path::open_to_rewrite(&self.lock_path);
+        let file = aside(|| by_path::open_to_rewrite(&self.lock_path));
         self.file = Some(file.map_err(|source| self.error("open", source))?);
         Ok(())
     }
@@ -242,7 +248,7 @@ impl Lock {
 
     /// Runs [`Lock::sync`] and [`Lock::commit`], then syncs the directory if `component` is
     /// hardened.
-    pub fn commit_synced(mut self, fsync: &Fsync, component: Components) -> Result<(), Error> {
+    pub fn commit_synced(self, fsync: &Fsync, component: Components) -> Result<(), Error> {
         self.sync(fsync, component)?;
         let path = self.path.clone();
         self.commit()?;
@@ -257,7 +263,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.held
-            && let Err(error) = by_path::remove_file(&self.lock_path)
+            && let Err(error) = aside(|| by_path::remove_file(&self.lock_path))
             && error.kind() != io::ErrorKind::NotFound
         {
             // A drop cannot return an error. Git prints the same message.
@@ -265,7 +271,7 @@ impl Drop for Lock {
             let _ = writeln!(io::stderr(), "warning: unable to unlink '{path}': {reason}");
         }
         if let Some(path) = &self.pid_path {
-            let _ = by_path::remove_file(path);
+            let _ = aside(|| by_path::remove_file(path));
         }
     }
 }
@@ -304,7 +310,8 @@ fn holder_of(path: &Path) -> Holder {
     let pid = recorded
         .and_then(|content| String::from_utf8(content).ok())
         .and_then(|text| text.trim_end().strip_prefix("pid ")?.parse().ok());
-    match pid.and_then(|pid| Some((pid, sys::is_running(pid)?))) {
+    // As in Git, a zombie counts as running.
+    match pid.and_then(|pid| Some((pid, sys::process_exists(pid)?))) {
         None => Holder::Unknown,
         Some((pid, true)) => Holder::Running(pid),
         Some((pid, false)) => Holder::Gone(pid),

@@ -8,7 +8,7 @@ use std::{
 
 use sys::{File, by_path};
 
-use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
+use crate::{Components, Error, Fsync, SharedRepository, aside, lock::sync_parent};
 
 /// A temporary file.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl TempFile {
         let mut number = std::process::id();
         let (file, path) = loop {
             let path = dir.join(TempFile::name(prefix, number));
-            match by_path::create_new_readable(&path, mode) {
+            match aside(|| by_path::create_new_readable(&path, mode)) {
                 Ok(file) => break (file, path),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     number = number.wrapping_add(1);
@@ -41,7 +41,8 @@ impl TempFile {
             }
         };
         let new = TempFile { file: Some(file), path, renamed: false, kept: false };
-        shared.adjust_file(new.file()).map_err(|source| new.error("fix permission bits on", source))?;
+        let adjusted = aside(|| shared.adjust_file(new.file()));
+        adjusted.map_err(|source| new.error("fix permission bits on", source))?;
         Ok(new)
     }
 
@@ -179,7 +180,7 @@ impl TempFile {
 impl Drop for TempFile {
     fn drop(&mut self) {
         if !self.renamed && !self.kept {
-            let _ = by_path::remove_file(&self.path);
+            let _ = aside(|| by_path::remove_file(&self.path));
         }
     }
 }

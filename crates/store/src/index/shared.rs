@@ -9,7 +9,7 @@ use format::ObjectId;
 use sys::{File, by_path};
 
 use super::{Expire, deadline};
-use crate::{Components, Error, Fsync, SharedRepository, temp_file::TempFile};
+use crate::{Components, Error, Fsync, SharedRepository, aside, temp_file::TempFile};
 
 const PREFIX: &str = "sharedindex.";
 
@@ -20,7 +20,7 @@ pub(super) fn path(index: &Path, oid: ObjectId) -> PathBuf {
 
 /// Updates the modification time of a shared index to show that it is in use. A failure is ignored.
 pub(super) fn freshen(path: &Path) {
-    let _ = by_path::touch(path);
+    let _ = aside(|| by_path::touch(path));
 }
 
 /// A shared index that is being written.

@@ -8,7 +8,7 @@ use std::{
 use bstr::{BString, ByteSlice};
 use format::{
     Mode,
-    index::{Edit, NewEntry, Stage, Stat},
+    index::{Edit, Flags, NewEntry, Stage, Stat},
 };
 use testkit::{Repo, Sandbox};
 
@@ -66,7 +66,7 @@ fn creates_a_missing_index() {
     repo.write("dir/000", "content");
     let entry = blob(&repo);
     let index = rewrite(&repo, &WriteOptions { version: Some(4), ..WriteOptions::default() }, |index| {
-        assert!(index.entries().is_empty());
+        assert!(index.is_empty());
         index.push("dir/000".into(), entry);
     });
     assert_ne!(index.timestamp, (0, 0));
@@ -196,7 +196,7 @@ fn splits_an_index_keeps_it_split_and_merges_it() {
     });
     assert_eq!(shared_indices(&repo), first);
     assert_eq!(staged(&repo).lines().count(), 23);
-    assert_eq!(index.entries().len(), 23);
+    assert_eq!(index.len(), 23);
 
     // Git continues from our file, and this crate from Git's.
     repo.write("dir/by-git", "");

@@ -14,7 +14,7 @@ use super::{
     deflate::{Deflater, deflate},
     make_directory,
 };
-use crate::{Components, Error, temp_file::TempFile};
+use crate::{Components, Error, aside, temp_file::TempFile};
 
 /// The number of attempts to create a directory that other processes remove.
 const ATTEMPTS: usize = 10;
@@ -172,7 +172,7 @@ impl TempDirectory {
 
 impl Drop for TempDirectory {
     fn drop(&mut self) {
-        let _ = by_path::remove_dir_all(&self.path);
+        let _ = aside(|| by_path::remove_dir_all(&self.path));
     }
 }
 

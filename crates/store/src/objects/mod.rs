@@ -8,7 +8,7 @@ use std::{
 use format::{HashKind, ObjectId, hash::Hasher, loose::Kind};
 use sys::by_path;
 
-use crate::{Error, Fsync, SharedRepository};
+use crate::{Error, Fsync, SharedRepository, aside};
 
 mod deflate;
 mod loose;
@@ -176,9 +176,10 @@ fn in_pieces(
 /// Creates a directory unless it exists. Returns true if it was created.
 pub(crate) fn make_directory(dir: &Path, shared: SharedRepository) -> Result<bool, Error> {
     let io = |what, source| Error::Io { what, path: dir.to_owned(), source };
-    match by_path::create_dir(dir) {
+    match aside(|| by_path::create_dir(dir)) {
         Ok(()) => {
-            shared.adjust_dir(dir).map_err(|source| io("fix permission bits on", source))?;
+            let adjusted = aside(|| shared.adjust_dir(dir));
+            adjusted.map_err(|source| io("fix permission bits on", source))?;
             Ok(true)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

@@ -8,7 +8,7 @@ use std::{
 
 use sys::by_path;
 
-use crate::Error;
+use crate::{Error, aside};
 
 /// An object directory that disappears with this value, on top of another one: Git finds the
 /// objects of both. Its name is one of those that Git's own `gc` removes when they are old, in case
@@ -22,6 +22,10 @@ impl Quarantine {
     /// Creates a new directory inside of the object directory `objects`, which only this user may
     /// read.
     pub fn create(objects: &Path) -> Result<Quarantine, Error> {
+        aside(|| Quarantine::fill(objects))
+    }
+
+    fn fill(objects: &Path) -> Result<Quarantine, Error> {
         let quarantine = Quarantine::make(objects)?;
         let info = quarantine.path.join("info");
         let file = info.join("alternates");
@@ -56,6 +60,6 @@ impl Quarantine {
 
 impl Drop for Quarantine {
     fn drop(&mut self) {
-        let _ = by_path::remove_dir_all(&self.path);
+        let _ = aside(|| by_path::remove_dir_all(&self.path));
     }
 }

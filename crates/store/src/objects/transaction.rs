@@ -171,6 +171,12 @@ impl<'a> ObjectTransaction<'a> {
 
     /// Makes all staged objects visible, and durable if the policy says so.
     pub fn publish(self) -> Result<(), Error> {
+        self.publish_with(|| Ok(()))
+    }
+
+    /// Like [`ObjectTransaction::publish`]. Calls `sync` beside the syncs of the objects' files, so
+    /// that the disk combines them. If it fails, nothing is published.
+    pub fn publish_with(self, sync: impl Fn() -> Result<(), Error> + Sync) -> Result<(), Error> {
         let ObjectTransaction { options, state, pack, .. } = self;
         let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if state.is_failed {
@@ -187,7 +193,7 @@ impl<'a> ObjectTransaction<'a> {
         }
         let has_packs = !packs.is_empty();
         let hash = state.claimed.iter().next().map_or(HashKind::Sha1, ObjectId::kind);
-        let loose = barrier(&options, &mut state, &packs)?;
+        let loose = barrier(&options, &mut state, &packs, &sync)?;
         let mut directories = BTreeMap::new();
         publish_loose(&options, loose, state.batch.is_some(), &mut directories)?;
         drop(state.batch);
@@ -306,11 +312,22 @@ fn fold_packs(options: &Options<'_>, hash: HashKind, above: usize) {
 enum Task<'t> {
     Stage(&'t Waiting),
     Sync(&'t TempFile, Components),
+    /// The sync of a file that is no object.
+    Other,
 }
+
+/// Number of bytes from which objects are compressed on several threads though syncs are fast. One
+/// thread takes some milliseconds for them, and a thread starts in a tenth of one.
+const WORTH_THREADS: usize = 256 << 10;
 
 /// Writes the objects that waited in memory, and syncs all files, in parallel. Afterwards all data
 /// that the policy hardens are on the disk.
-fn barrier(options: &Options<'_>, state: &mut State, packs: &[Complete]) -> Result<Vec<StagedLoose>, Error> {
+fn barrier(
+    options: &Options<'_>,
+    state: &mut State,
+    packs: &[Complete],
+    sync: &(impl Fn() -> Result<(), Error> + Sync),
+) -> Result<Vec<StagedLoose>, Error> {
     let (mut loose, waiting) = (mem::take(&mut state.loose), mem::take(&mut state.waiting));
     let root = state.batch.as_ref().map_or(options.objects, |batch| &batch.path);
     let staged = Mutex::new(Vec::with_capacity(waiting.len()));
@@ -318,14 +335,21 @@ fn barrier(options: &Options<'_>, state: &mut State, packs: &[Complete]) -> Resu
     let files = packs.iter().flat_map(Complete::files);
     tasks.extend(files.map(|(file, component)| Task::Sync(file, component)));
     tasks.extend(waiting.iter().map(Task::Stage));
-    side_by_side::for_each(&tasks, |task| match task {
+    tasks.push(Task::Other);
+    let complete = |task: &Task<'_>| match task {
+        Task::Other => sync(),
         Task::Sync(file, component) => file.sync(options.fsync, *component),
         Task::Stage(object) => {
             let made = StagedLoose::write(root, &object.oid, object.kind, &object.content, options)?;
             staged.lock().unwrap_or_else(PoisonError::into_inner).push(made);
             Ok(())
         }
-    })?;
+    };
+    if mem::take(&mut state.waiting_bytes) > WORTH_THREADS {
+        side_by_side::in_parallel(&tasks, complete)?;
+    } else {
+        side_by_side::for_each(&tasks, complete)?;
+    }
     loose.extend(staged.into_inner().unwrap_or_else(PoisonError::into_inner));
     if let Some(batch) = &state.batch {
         batch.flush(options)?;

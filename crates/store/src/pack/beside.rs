@@ -9,7 +9,8 @@ use format::{
 use sys::by_path;
 
 use crate::{
-    Components, Error, Fsync, HashWriter, Hashing, SharedRepository, lock::sync_parent, temp_file::TempFile,
+    Components, Error, Fsync, HashWriter, Hashing, SharedRepository, aside, lock::sync_parent,
+    temp_file::TempFile,
 };
 
 /// The paths of the files.
@@ -73,7 +74,7 @@ fn made(
             other => other,
         })?;
     // As in Git, independent of the umask.
-    sys::set_mode(file.file(), 0o444).map_err(failed("set the mode of"))?;
+    aside(|| sys::set_mode(file.file(), 0o444)).map_err(failed("set the mode of"))?;
     let mut writer = HashWriter::new(file.file(), checksum.kind(), Hashing::Inline);
     write(&mut writer).and_then(|()| writer.finish().map(drop)).map_err(failed("write"))?;
     Ok(file)

@@ -213,6 +213,11 @@ impl Error {
         }
     }
 
+    /// Returns true if the observer has ended the transaction. See [`Observer`].
+    pub fn is_veto(&self) -> bool {
+        matches!(self, Error::Vetoed { .. })
+    }
+
     /// Returns a line of advice for the user.
     pub fn advice(&self) -> Option<String> {
         match self {

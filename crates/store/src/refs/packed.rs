@@ -18,7 +18,7 @@ use format::{
 use sys::{Map, Stat, by_path};
 
 use super::{Error, Options, paths};
-use crate::{Components, Lock, LockOptions, lock::sync_parent};
+use crate::{Components, Lock, LockOptions, aside, lock::sync_parent};
 
 /// The traits that Git supports, in its order.
 const TRAITS: [&str; 3] = ["peeled", "fully-peeled", "sorted"];
@@ -170,7 +170,7 @@ impl Drop for Staged {
     fn drop(&mut self) {
         if !self.published {
             // If this fails, the next process that takes the lock removes the file.
-            let _ = by_path::remove_file(&self.path);
+            let _ = aside(|| by_path::remove_file(&self.path));
         }
     }
 }
@@ -193,6 +193,10 @@ impl<'a> PackedLock<'a> {
         added: &[PackedRef],
     ) -> Result<(), Error> {
         let content = packed.changed(removed, added)?;
+        aside(|| self.write(&content))
+    }
+
+    fn write(&mut self, content: &[u8]) -> Result<(), Error> {
         let mut path = self.lock.path().as_os_str().to_owned();
         path.push(".new");
         let path = PathBuf::from(path);
@@ -208,7 +212,7 @@ impl<'a> PackedLock<'a> {
         let file = by_path::create_new(&path, 0o666).map_err(io("create"))?;
         self.staged = Some(Staged { path: path.clone(), published: false });
         self.options.locks.shared.adjust_file(&file).map_err(io("fix permission bits on"))?;
-        (&file).write_all(&content).map_err(io("write"))?;
+        (&file).write_all(content).map_err(io("write"))?;
         self.options.fsync.file(Components::REFERENCE, &file).map_err(io("sync"))?;
         sys::close(file).map_err(io("close"))
     }

@@ -7,7 +7,7 @@ use format::ObjectId;
 
 use super::{RefTransaction, above};
 use crate::{
-    Lock, LockOptions,
+    Lock, LockOptions, aside,
     refs::{
         Error, Options, Reason, paths,
         read::{Raw, Reader},
@@ -35,7 +35,7 @@ impl RefLock<'_> {
 impl Drop for RefLock<'_> {
     fn drop(&mut self) {
         drop(self.lock.take());
-        paths::remove_empty_parents(self.options, self.name.as_bstr(), paths::loose);
+        aside(|| paths::remove_empty_parents(self.options, self.name.as_bstr(), paths::loose));
     }
 }
 
@@ -92,7 +92,7 @@ impl<'a> Finder<'a> {
             };
             if missing {
                 attempts -= 1;
-                match paths::create_parents(self.options, &path, dirs) {
+                match aside(|| paths::create_parents(self.options, &path, dirs)) {
                     Ok(()) => continue,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     Err(error)
@@ -141,7 +141,7 @@ impl<'a> Finder<'a> {
     /// Removes empty directories at the path of the ref's file, which removed refs left behind.
     pub(super) fn clear_directory(&mut self, name: &BStr) -> Result<(), Error> {
         let path = paths::loose(self.options, name);
-        if paths::remove_empty_tree(&path).is_ok() {
+        if aside(|| paths::remove_empty_tree(&path)).is_ok() {
             return Ok(());
         }
         let conflict = self.conflict(name)?;

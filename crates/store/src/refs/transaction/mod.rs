@@ -38,9 +38,10 @@ use lock::Finder;
 pub(super) use lock::{RefLock, lock_existing};
 
 /// The effect of an error that concerns one edit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Failures {
     /// No edit is made.
+    #[default]
     EndAll,
     /// The edit is skipped and reported; the others are made.
     RejectOne,
