@@ -57,7 +57,7 @@ pub fn differing(
     let mut paths: Vec<(BString, Mode)> = Vec::new();
     for row in found.rows {
         let Slot::Merged(at) = row.slot else { continue };
-        let entry = &index.entries()[at];
+        let entry = &index.entry(at);
         if !matches!(row.sides[0], Side::Entry(mode, oid) if (mode, oid) == (entry.mode, entry.oid)) {
             paths.push((row.path, entry.mode));
         }

@@ -32,11 +32,11 @@ pub(super) fn blobs(index: &Index, repo: &Repository) -> Blobs {
     let head = repo.head().ok().and_then(|head| head.oid()).and_then(|oid| repo.tree_of(oid).ok());
     let mut found = Blobs::default();
     let mut dirs: HashMap<BString, bool> = HashMap::new();
-    for entry in index.entries() {
+    for entry in index.iter() {
         if entry.flags.contains(Flags::SKIP_WORKTREE) || entry.mode.is_gitlink() {
             continue;
         }
-        let path = index.path(entry);
+        let path = index.path(&entry);
         let dir = path[..path.rfind_byte(b'/').unwrap_or(0)].as_bstr();
         let is_named = *dirs.entry(dir.to_owned()).or_insert_with(|| {
             let is_named = is_named(index, dir);

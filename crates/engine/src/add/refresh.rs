@@ -65,7 +65,8 @@ pub fn refresh(
     let selected: Vec<usize> = if compares_all {
         Vec::new()
     } else {
-        (0..index.len()).filter(|&at| needs_compare(index, &index.entry(at), options)).collect()
+        let may_differ = (0..index.len()).filter(|&at| !index.is_fsmonitor_valid_at(at));
+        may_differ.filter(|&at| needs_compare(index, &index.entry(at), options)).collect()
     };
     let asked = if compares_all { Positions::All } else { Positions::These(&selected) };
     let looked = compare::compare(repo, worktree, index, asked, QueryKind::StatIfAny)?;
@@ -75,8 +76,13 @@ pub fn refresh(
         (0..index.len()).collect()
     };
     let (mut selected, mut looked) = (selected.into_iter().peekable(), looked.into_iter().peekable());
+    let are_plain = index.is_plain();
     let mut recorder = Recorder { index, options, refreshed: Refreshed::default() };
     for &at in &visited {
+        if are_plain && recorder.index.is_fsmonitor_valid_at(at) {
+            recorder.index.set_uptodate(at);
+            continue;
+        }
         let entry = &recorder.index.entry(at);
         if options.skips(entry) {
             continue;
@@ -86,7 +92,7 @@ pub fn refresh(
             continue;
         }
         if !compares_all && selected.next_if_eq(&at).is_none() {
-            recorder.index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+            recorder.index.set_uptodate(at);
             continue;
         }
         let sets_assume_valid =
@@ -94,7 +100,7 @@ pub fn refresh(
         let (seen, verdict, as_it_was) = match looked.next_if(|looked| looked.at == at) {
             Some(Compared { seen, verdict, as_it_was, .. }) => (seen, verdict, as_it_was),
             None if !sets_assume_valid => {
-                recorder.index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+                recorder.index.set_uptodate(at);
                 recorder.refreshed.changed |= recorder.index.set_fsmonitor_valid(at);
                 continue;
             }
@@ -123,9 +129,9 @@ pub fn refresh(
     let Recorder { index, refreshed, .. } = recorder;
     if compares_all && (refreshed.changed || index.has_racy()) {
         let mut visited = visited.into_iter().peekable();
-        for (at, entry) in index.entries_mut().iter_mut().enumerate() {
+        for at in 0..index.len() {
             if visited.next_if_eq(&at).is_none() {
-                entry.flags.insert(Flags::UPTODATE);
+                index.set_uptodate(at);
             }
         }
     }
@@ -179,9 +185,9 @@ impl Recorder<'_> {
     fn differs(&mut self, at: usize) {
         let path = self.index.path_at(at).to_owned();
         if self.options.really {
-            self.index.entries_mut()[at].flags.remove(Flags::ASSUME_VALID);
+            self.index.update(at, |entry| entry.flags.remove(Flags::ASSUME_VALID));
             if self.index.monitor_answer() != MonitorAnswer::NotAsked {
-                self.index.entries_mut()[at].flags.remove(Flags::FSMONITOR_VALID);
+                self.index.clear_fsmonitor_valid(at);
                 if let Some(untracked) = &mut self.index.untracked {
                     untracked.invalidate(path.as_bstr());
                 }
@@ -194,20 +200,21 @@ impl Recorder<'_> {
     /// Records that the entry and its stat data are up to date.
     fn matches(&mut self, at: usize, is_gitlink: bool) {
         if !is_gitlink {
-            self.index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+            self.index.set_uptodate(at);
             self.refreshed.changed |= self.index.set_fsmonitor_valid(at);
         }
     }
 
     /// Copies the file's stat data to the entry, whose content is up to date.
     fn update(&mut self, at: usize, stat: &sys::Stat, sets_assume_valid: bool) {
-        let entry = &mut self.index.entries_mut()[at];
-        entry.stat = index_stat(stat);
-        if sets_assume_valid {
-            entry.flags.insert(Flags::ASSUME_VALID);
-        }
+        self.index.update(at, |entry| {
+            entry.stat = index_stat(stat);
+            entry
+                .flags
+                .set(Flags::ASSUME_VALID, entry.flags.contains(Flags::ASSUME_VALID) || sets_assume_valid);
+        });
         if stat.file_type == FileType::File {
-            entry.flags.insert(Flags::UPTODATE);
+            self.index.set_uptodate(at);
             self.index.set_fsmonitor_valid(at);
         }
         self.refreshed.changed = true;

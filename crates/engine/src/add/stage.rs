@@ -96,7 +96,7 @@ impl Staging {
             Some(entries) => entries.first().filter(|entry| entry.stage == Stage::Normal).copied(),
             None => {
                 let at = self.position(path)?;
-                Some(self.index.entries()[at].content())
+                Some(self.index.entry(at).content())
             }
         }
     }
@@ -108,10 +108,10 @@ impl Staging {
             let entry = entries.first().filter(|entry| entry.stage == Stage::Normal)?;
             let mut alone = Index::empty(self.index.hash);
             alone.push(path, *entry);
-            return Some(look(&alone.entries()[0]));
+            return Some(look(&alone.entry(0)));
         }
         let at = self.position(path)?;
-        Some(look(&self.index.entries()[at]))
+        Some(look(&self.index.entry(at)))
     }
 
     /// Returns the position of a path's merged entry in `index`.
@@ -291,7 +291,7 @@ impl Staging {
     fn entries_of(&self, path: &BStr) -> Vec<NewEntry> {
         match self.edits.get(path) {
             Some(entries) => entries.clone(),
-            None => self.index.entries()[self.index.range_of(path)].iter().map(Entry::content).collect(),
+            None => self.index.entries_in(self.index.range_of(path)).map(|entry| entry.content()).collect(),
         }
     }
 
@@ -313,8 +313,9 @@ impl Staging {
     /// Overwrites the entry at position `at`.
     fn overwrite(&mut self, at: usize, entry: NewEntry) {
         self.changed = true;
-        let old = &mut self.index.entries_mut()[at];
-        (old.stat, old.oid, old.mode, old.flags) = (entry.stat, entry.oid, entry.mode, entry.flags);
+        self.index.update(at, |old| {
+            (old.stat, old.oid, old.mode, old.flags) = (entry.stat, entry.oid, entry.mode, entry.flags);
+        });
     }
 
     /// Returns the paths and stages of the entries below `dir`, in arbitrary order.
@@ -325,8 +326,8 @@ impl Staging {
         let edited: Vec<_> = edited
             .flat_map(|(path, entries)| entries.iter().map(move |entry| (path.as_bstr(), entry.stage)))
             .collect();
-        let kept = self.index.entries()[self.index.range_below(dir)].iter();
-        let kept = kept.map(|entry| (self.index.path(entry), entry.stage));
+        let kept = self.index.range_below(dir);
+        let kept = kept.map(|at| (self.index.path_at(at), self.index.stage_at(at)));
         edited.into_iter().chain(kept.filter(|(path, _)| !self.edits.contains_key(*path)))
     }
 

@@ -13,7 +13,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     Mode, ObjectId,
     hash::Hasher,
-    index::{CacheTree, Flags, Index, Stage},
+    index::{CacheTree, Flags, Index},
     loose::Kind,
 };
 use repo::Repository;
@@ -119,7 +119,8 @@ pub fn write_tree(
         written: RefCell::default(),
         unnamed: RefCell::default(),
     };
-    let built = cache_tree::build(index, index.cache_tree.as_ref(), &writer)?;
+    let old = index.cache_tree.take();
+    let built = cache_tree::build(index, old, &writer)?;
     let root = built.tree.ok_or(WriteTreeError::Depth)?;
     let mut unnamed = writer.unnamed.into_inner();
     unnamed.retain(|(directory, _)| is_invalid(&built.node, directory.as_bstr()));
@@ -135,11 +136,12 @@ fn is_invalid(root: &CacheTree, directory: &BStr) -> bool {
 /// directory.
 fn verify(index: &Index) -> Result<(), WriteTreeError> {
     if index.is_unmerged() {
-        let unmerged = index.entries().iter().filter(|entry| entry.stage != Stage::Normal);
-        let unmerged = unmerged.take(SHOWN).map(|entry| (index.path(entry).to_owned(), entry.oid));
+        let unmerged = index.unmerged().take(SHOWN);
+        let unmerged = unmerged.map(|at| (index.path_at(at).to_owned(), index.entry(at).oid));
         return Err(WriteTreeError::Unmerged(unmerged.collect()));
     }
-    let pairs = index.entries().windows(2).map(|pair| (index.path(&pair[0]), index.path(&pair[1])));
+    let firsts = (1..index.len()).filter(|&at| !index.follows_sibling(at));
+    let pairs = firsts.map(|at| (index.path_at(at - 1), index.path_at(at)));
     let both = pairs.filter(|(one, next)| next.get(one.len()) == Some(&b'/') && next.starts_with(one));
     let both: Vec<_> = both.take(SHOWN).map(|(one, next)| (one.to_owned(), next.to_owned())).collect();
     if both.is_empty() { Ok(()) } else { Err(WriteTreeError::Both(both)) }

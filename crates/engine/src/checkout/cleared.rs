@@ -74,7 +74,7 @@ fn check(guard: &Guard, plan: &Plan, lead: &[u8]) -> Result<(), Error> {
         placed.truncate(lead.len());
         placed.extend_from_slice(plan.index.path_at(write.entry));
         // A step for a submodule only creates its directory if it is missing.
-        if plan.index.entries()[write.entry].mode.is_gitlink() {
+        if plan.index.entry(write.entry).mode.is_gitlink() {
             guard.check(placed.as_bstr())?;
         } else {
             guard.check_tree(placed.as_bstr())?;

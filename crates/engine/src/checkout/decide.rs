@@ -236,9 +236,7 @@ impl<'a> Decider<'a> {
         let before = self.decided.refusals.len();
         match action(&row, self.policy.kind, self.policy.force, self.index) {
             Action::Keep => match row.slot {
-                Slot::Merged(at)
-                    if self.restores_submodules() && self.index.entries()[at].mode.is_gitlink() =>
-                {
+                Slot::Merged(at) if self.restores_submodules() && self.index.entry(at).mode.is_gitlink() => {
                     self.keep_submodule(&row, at, fact)?;
                 }
                 _ => self.keep(&row, fact),
@@ -257,7 +255,7 @@ impl<'a> Decider<'a> {
                 };
                 if let Some(source_side) = self.check_take(&row, fact, mode, oid)? {
                     let from = match row.slot {
-                        Slot::Merged(at) => Some(Start::Commit(self.index.entries()[at].oid)),
+                        Slot::Merged(at) => Some(Start::Commit(self.index.entry(at).oid)),
                         Slot::Nothing => Some(Start::Nothing),
                         Slot::Unmerged(_) => None,
                     };
@@ -283,7 +281,7 @@ impl<'a> Decider<'a> {
     /// Keeps the entry. A forced one-way merge restores its file if that is changed or missing.
     fn keep(&mut self, row: &Row, fact: &Fact) {
         if let (Force::Remnants, Slot::Merged(at)) = (self.policy.force, row.slot)
-            && is_unfinished(&self.index.entries()[at])
+            && is_unfinished(&self.index.entry(at))
         {
             self.decided.writes.push((row.path.clone(), Premise::Remnant));
         }
@@ -321,7 +319,7 @@ impl<'a> Decider<'a> {
                 }
             }
             Slot::Merged(at) => {
-                let entry = &self.index.entries()[at];
+                let entry = &self.index.entry(at);
                 if (entry.mode, entry.oid) == (mode, oid) {
                     self.can_become(path, mode, oid, Start::Commit(oid))?;
                     return Ok(None);
@@ -394,7 +392,7 @@ impl<'a> Decider<'a> {
                 self.verify_absent(path, mode, oid, fact, kind, Strict::Yes)?;
                 return Ok(());
             }
-            Slot::Merged(at) | Slot::Unmerged(at) => IndexedEntry::of(&self.index.entries()[at]),
+            Slot::Merged(at) | Slot::Unmerged(at) => IndexedEntry::of(&self.index.entry(at)),
         };
         let mode = held.mode;
         let sparse_state = match row.slot {
@@ -456,7 +454,7 @@ impl<'a> Decider<'a> {
     /// different bases (case 16).
     fn unmerged(&mut self, row: &Row, fact: &Fact) -> Result<(), LookError> {
         if let Slot::Merged(at) = row.slot {
-            let entry = &self.index.entries()[at];
+            let entry = &self.index.entry(at);
             let sparse_state = self.policy.sparse_state(at, entry.flags);
             if let Check::Refused =
                 self.verify_uptodate(row.path.as_bstr(), sparse_state, IndexedEntry::of(entry), fact)?

@@ -86,7 +86,7 @@ pub fn plan_entries(
         .iter()
         .zip(&seen)
         .map(|(&at, seen)| match seen {
-            Seen::There(stat) => rules.compare(&index.entries()[at], stat, index.timestamp),
+            Seen::There(stat) => rules.compare(&index.entry(at), stat, index.timestamp),
             _ => Match::Different,
         })
         .collect();
@@ -103,7 +103,7 @@ pub fn plan_entries(
             Match::Racy => same[&at],
             Match::Touched | Match::Different => false,
         };
-        let gitlink = index.entries()[at].mode.is_gitlink();
+        let gitlink = index.entry(at).mode.is_gitlink();
         let verdict = match seen {
             _ if written.contains_key(&at) => {
                 if options.records_stat || forced {

@@ -213,7 +213,7 @@ fn apply(before: &Snapshot, plan: &Plan, objects: &Objects) -> Snapshot {
     }
     let mut reader = objects.reader();
     for write in &plan.writes {
-        let entry = &plan.index.entries()[write.entry];
+        let entry = &plan.index.entry(write.entry);
         let path = plan.index.path(entry);
         let obstacles = |other: &BString| {
             other == path || is_below(other.as_bstr(), path) || is_below(path, other.as_bstr())

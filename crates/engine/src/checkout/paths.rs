@@ -100,11 +100,11 @@ pub fn plan_paths(
     let mut seen = Matched::default();
     let (mut selected, mut removed, mut unmerged) = (Vec::new(), Vec::new(), Vec::new());
     let mut sides = Vec::new();
-    for (at, entry) in index.entries().iter().enumerate() {
+    for (at, entry) in index.iter().enumerate() {
         if entry.flags.contains(Flags::SKIP_WORKTREE) && !options.include_sparse {
             continue;
         }
-        let path = index.path(entry);
+        let path = index.path_at(at);
         let from_tree = source_paths.as_ref().is_none_or(|source_paths| source_paths.contains(path));
         if (options.overlay && !from_tree) || !options.pathspecs.matches_entry(path, entry.mode, &mut seen) {
             continue;
@@ -130,7 +130,7 @@ pub fn plan_paths(
     } else {
         Vec::new()
     };
-    let named = |at: usize| (index.path_at(at).to_owned(), index.entries()[at].stage);
+    let named = |at: usize| (index.path_at(at).to_owned(), index.entry(at).stage);
     let changed: Vec<(BString, Stage)> = changed.into_iter().map(named).collect();
     let gone = removed.iter().map(|(path, _)| Edit { path: path.clone(), entries: Vec::new() });
     index.apply(gone.collect());
@@ -166,8 +166,8 @@ fn find_changed(
     let mut changed = Vec::new();
     for (&at, seen) in selected.iter().zip(&seen) {
         match seen {
-            Seen::There(_) if recurse_submodules && index.entries()[at].mode.is_gitlink() => changed.push(at),
-            Seen::There(stat) => match rules.compare(&index.entries()[at], stat, index.timestamp) {
+            Seen::There(_) if recurse_submodules && index.entry(at).mode.is_gitlink() => changed.push(at),
+            Seen::There(stat) => match rules.compare(&index.entry(at), stat, index.timestamp) {
                 Match::Same => {}
                 Match::Racy => racy.push(at),
                 Match::Touched | Match::Different => changed.push(at),
@@ -194,7 +194,7 @@ fn edits_from_tree(
     let mut seen = Matched::default();
     for at in found.same.iter().flat_map(Clone::clone) {
         let path = index.path_at(at);
-        if pathspecs.matches_entry(path, index.entries()[at].mode, &mut seen) {
+        if pathspecs.matches_entry(path, index.entry(at).mode, &mut seen) {
             source_paths.insert(path.to_owned());
         }
     }
@@ -214,7 +214,7 @@ fn edits_from_tree(
 /// Returns true if the index already holds this entry, merged, at the row's path.
 fn is_in_index(index: &Index, row: &Row, mode: Mode, oid: ObjectId) -> bool {
     let Slot::Merged(at) = row.slot else { return false };
-    let entry = &index.entries()[at];
+    let entry = &index.entry(at);
     (entry.mode, entry.oid) == (mode, oid) && !entry.flags.contains(Flags::INTENT_TO_ADD)
 }
 
@@ -295,7 +295,7 @@ pub fn plan_index(
     let mut edits = Edits::default();
     let mut seen = Matched::default();
     let sparse_flags = |index: &Index, row: &Row| match row.slot {
-        Slot::Merged(at) => index.entries()[at].flags & Flags::SKIP_WORKTREE,
+        Slot::Merged(at) => index.entry(at).flags & Flags::SKIP_WORKTREE,
         _ if options.sparse.is_some_and(|patterns| !patterns.includes(row.path.as_bstr())) => {
             Flags::SKIP_WORKTREE
         }
@@ -305,7 +305,7 @@ pub fn plan_index(
         let path = row.path.as_bstr();
         let mode = match (row.sides[0], row.slot) {
             (Side::Entry(mode, _), _) => mode,
-            (_, Slot::Merged(at) | Slot::Unmerged(at)) => index.entries()[at].mode,
+            (_, Slot::Merged(at) | Slot::Unmerged(at)) => index.entry(at).mode,
             _ => Mode::FILE,
         };
         if options.pathspecs.is_some_and(|specs| !specs.matches_entry(path, mode, &mut seen)) {

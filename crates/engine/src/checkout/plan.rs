@@ -355,7 +355,7 @@ pub(super) fn decide(
     let (kind, trees) = match &options.merge {
         Merge::OneWay { target } => (Kind::OneWay, vec![Some(*target)]),
         Merge::TwoWay { head, target } => {
-            let initial = index.entries().is_empty() && index.timestamp == (0, 0);
+            let initial = index.is_empty() && index.timestamp == (0, 0);
             (Kind::TwoWay { initial }, vec![*head, Some(*target)])
         }
         Merge::ThreeWay { bases, ours, theirs, one_sided, .. } => {
@@ -448,10 +448,10 @@ fn gather(
         .iter()
         .filter(|_| restore)
         .flat_map(Clone::clone)
-        .filter(|&at| !decide::is_trusted(index, &index.entries()[at]))
+        .filter(|&at| !decide::is_trusted(index, &index.entry(at)))
         .collect();
     if policy.force == Force::Remnants {
-        let unfinished = same.into_iter().filter(|&at| decide::is_unfinished(&index.entries()[at]));
+        let unfinished = same.into_iter().filter(|&at| decide::is_unfinished(&index.entry(at)));
         return Ok((Facts::unknown(found.rows.len()), unfinished.collect()));
     }
     let mut asked_rows = Vec::new();
@@ -498,7 +498,7 @@ fn gather(
 /// the file.
 fn vouched_for(slot: Slot, policy: &Policy<'_>, index: &Index) -> Option<sys::Stat> {
     let Slot::Merged(at) = slot else { return None };
-    let entry = &index.entries()[at];
+    let entry = &index.entry(at);
     let is_reliable = !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
     let is_trusted = policy.vouched == Vouched::Trusted && is_reliable && index.is_fsmonitor_valid(entry);
     is_trusted.then(|| recorded_stat(entry))
@@ -535,14 +535,14 @@ pub(super) fn finish(
 /// search, many in one pass over the index.
 fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
     let mut from = 0;
-    let one_pass = writes.len() > index.entries().len() / 16;
+    let one_pass = writes.len() > index.len() / 16;
     let mut position = |path: &BStr| {
         if one_pass {
-            from += index.entries()[from..].iter().take_while(|entry| index.path(entry) < path).count();
+            from += (from..index.len()).take_while(|&at| index.path_at(at) < path).count();
         } else {
-            from = index.position(path, Stage::Normal).unwrap_or(index.entries().len());
+            from = index.position(path, Stage::Normal).unwrap_or(index.len());
         }
-        index.entries().get(from).filter(|entry| index.path(entry) == path).map(|_| from)
+        (from < index.len() && index.path_at(from) == path).then_some(from)
     };
     // The vector's memory is reused: at this point all data of a large plan are in memory.
     let located = writes

@@ -45,7 +45,7 @@ impl WorktreeQueries<'_> {
         for (at, &(entry, seen)) in entries.iter().enumerate() {
             let verdict = match seen {
                 Seen::There(stat) => {
-                    self.rules.compare(&self.index.entries()[entry], &stat, self.index.timestamp)
+                    self.rules.compare(&self.index.entry(entry), &stat, self.index.timestamp)
                 }
                 _ => Match::Different,
             };
@@ -113,8 +113,8 @@ impl Queries for WorktreeQueries<'_> {
         }
         let index = self.index;
         let folded = self.folded.get_or_insert_with(|| {
-            let merged = index.entries().iter().enumerate().filter(|(_, entry)| entry.stage == Stage::Normal);
-            merged.map(|(at, entry)| (index.path(entry).to_ascii_lowercase().into(), at)).collect()
+            let merged = (0..index.len()).filter(|&at| index.stage_at(at) == Stage::Normal);
+            merged.map(|at| (index.path_at(at).to_ascii_lowercase().into(), at)).collect()
         });
         let Some(&at) = folded.get(path.to_ascii_lowercase().as_bstr()) else { return Ok(false) };
         Ok(self.clean(&[(at, Seen::There(*stat))])?[0])

@@ -24,30 +24,42 @@ use super::{Outcome, Plan, Report};
 pub fn record(plan: Plan, report: &Report) -> Index {
     let _phase = profile::span(Phase::Index);
     let Plan { mut index, writes, .. } = plan;
-    let entries = index.entries_mut();
-    for (write, outcome) in writes.iter().zip(&report.writes) {
-        let entry = &mut entries[write.entry];
-        match outcome {
-            Outcome::Written(stat) | Outcome::Collided(Some(stat)) => {
-                entry.stat = index_stat(stat);
-                entry.flags.insert(Flags::UPTODATE);
-                if report.assumes_unchanged {
-                    entry.flags.insert(Flags::ASSUME_VALID);
-                }
-            }
-            Outcome::Kept => {}
-            Outcome::Collided(None)
-            | Outcome::Stale
-            | Outcome::Failed(_)
-            | Outcome::Undeleted(_)
-            | Outcome::Skipped
-            | Outcome::Removed => {
-                entry.stat = Stat::default();
-                entry.flags.remove(Flags::UPTODATE | Flags::FSMONITOR_VALID);
-            }
+    // Each change costs a few bytes if the entries stay in their file. A large part of them is
+    // changed at once.
+    let is_large = writes.len() > index.len() / 16;
+    if is_large {
+        let entries = index.entries_mut();
+        for (write, outcome) in writes.iter().zip(&report.writes) {
+            record_outcome(&mut entries[write.entry], outcome, report);
+        }
+    } else {
+        for (write, outcome) in writes.iter().zip(&report.writes) {
+            index.update(write.entry, |entry| record_outcome(entry, outcome, report));
         }
     }
     index
+}
+
+fn record_outcome(entry: &mut Entry, outcome: &Outcome, report: &Report) {
+    match outcome {
+        Outcome::Written(stat) | Outcome::Collided(Some(stat)) => {
+            entry.stat = index_stat(stat);
+            entry.flags.insert(Flags::UPTODATE);
+            if report.assumes_unchanged {
+                entry.flags.insert(Flags::ASSUME_VALID);
+            }
+        }
+        Outcome::Kept => {}
+        Outcome::Collided(None)
+        | Outcome::Stale
+        | Outcome::Failed(_)
+        | Outcome::Undeleted(_)
+        | Outcome::Skipped
+        | Outcome::Removed => {
+            entry.stat = Stat::default();
+            entry.flags.remove(Flags::UPTODATE | Flags::FSMONITOR_VALID);
+        }
+    }
 }
 
 /// Like [`record`], for a run that another run will finish (see [`Report::interrupted`],
@@ -66,17 +78,17 @@ pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Ind
     // A conflict stays even if the file of one side was written or removed. So does an entry
     // outside of a sparse worktree.
     let remaining_entries = |path: &BStr| -> Vec<NewEntry> {
-        let stages = after.entries()[after.range_of(path)].iter();
+        let stages = after.entries_in(after.range_of(path));
         let stays =
-            |entry: &&Entry| entry.stage != Stage::Normal || entry.flags.contains(Flags::SKIP_WORKTREE);
-        stages.filter(stays).map(Entry::content).collect()
+            |entry: &Entry| entry.stage != Stage::Normal || entry.flags.contains(Flags::SKIP_WORKTREE);
+        stages.filter(stays).map(|entry| entry.content()).collect()
     };
     let removed = removals.iter().zip(removed).filter(|(_, done)| *done).map(|(removal, _)| {
         let path = removal.path.as_ref();
         edit(path, remaining_entries(path))
     });
     let written = writes.iter().zip(written).filter(|(_, done)| *done).map(|(write, _)| {
-        let entry = &after.entries()[write.entry];
+        let entry = &after.entry(write.entry);
         let path = after.path(entry);
         match entry.stage {
             Stage::Normal => edit(path, vec![entry.content()]),

@@ -137,15 +137,14 @@ pub fn refresh_selected(
     let mut has_news = false;
     for (at, stat) in clean {
         has_news |= !index.mode_at(at).is_gitlink() && index.entry(at).stat != index_stat(&stat);
-        let entry = &mut index.entries_mut()[at];
-        if !entry.mode.is_gitlink() {
-            entry.stat = index_stat(&stat);
+        if !index.mode_at(at).is_gitlink() {
+            index.update(at, |entry| entry.stat = index_stat(&stat));
         }
     }
     let is_clean = |at: &usize| !changes.contains_key(index.path_at(*at));
     let clean: Vec<usize> = asked.into_iter().filter(is_clean).collect();
     for at in clean {
-        index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+        index.set_uptodate(at);
         has_news |= index.set_fsmonitor_valid(at);
     }
     let changes = changes.into_iter().map(|(path, kind)| ChangedEntry { kind, path }).collect();
@@ -218,12 +217,9 @@ pub struct RacyCheck<'a> {
 impl<'a> RacyCheck<'a> {
     /// Creates a check for the entries of `index`.
     pub fn new(repo: &repo::Repository, worktree: &'a Dir, index: &Index) -> Result<Self, repo::Error> {
-        let needs_check = |entry: &Entry| !entry.flags.contains(Flags::UPTODATE) && index.is_racy(entry);
-        let converter = if index.has_racy() && index.entries().iter().any(needs_check) {
-            Some(repo::convert::Converter::for_checkout(repo, index)?)
-        } else {
-            None
-        };
+        let needs_check = index.racy().any(|at| !index.is_uptodate_at(at));
+        let converter =
+            needs_check.then(|| repo::convert::Converter::for_checkout(repo, index)).transpose()?;
         Ok(RacyCheck { worktree, rules: StatRules::of(repo)?, converter, voice: repo.message_sink() })
     }
 

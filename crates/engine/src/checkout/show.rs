@@ -21,7 +21,7 @@ impl fmt::Display for Plan {
             writeln!(f, "remove {}", format::quote(removal.path.as_ref(), true))?;
         }
         for write in &self.writes {
-            let entry = &self.index.entries()[write.entry];
+            let entry = &self.index.entry(write.entry);
             writeln!(
                 f,
                 "write {:?} {} {}",

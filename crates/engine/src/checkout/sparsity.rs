@@ -7,7 +7,7 @@
 use std::{io, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::index::{Index, Stage};
+use format::index::Index;
 use sys::{
     Dir,
     profile::{self, Phase},
@@ -51,8 +51,8 @@ pub fn plan_sparsity(
     let cleaning = LazyConverter::new(repo, &index);
     let mut worktree_queries = worktree_queries(repo, worktree, &index, &cleaning)?;
     let mut decided = Decider::new(&index, policy, &mut worktree_queries).run(Vec::new(), [])?;
-    for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
-        let path = index.path(entry).to_owned();
+    for at in index.unmerged() {
+        let path = index.path_at(at).to_owned();
         let unmerged = SparseLeftover { kind: SparseLeftoverKind::Unmerged, path };
         if decided.sparse_leftovers.last() != Some(&unmerged) {
             decided.sparse_leftovers.push(unmerged);

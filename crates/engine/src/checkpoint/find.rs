@@ -80,7 +80,7 @@ impl Finder<'_> {
         let worktree = status::examine(repo, root, index, &options)?;
         self.check_interrupt()?;
         for (at, stat) in worktree.refreshed {
-            index.entries_mut()[at].stat = stat;
+            index.update(at, |entry| entry.stat = stat);
         }
         let mut changes = Changes::default();
         for (path, source) in worktree.unreadable {

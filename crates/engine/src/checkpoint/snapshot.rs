@@ -161,8 +161,8 @@ fn trees_of_index(
     let mut merged = index.clone();
     let mut sides = [Stage::Base, Stage::Ours, Stage::Theirs].map(|stage| (stage, Index::empty(repo.hash())));
     let mut edits: Vec<Edit> = Vec::new();
-    for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
-        let path = index.path(entry);
+    for at in index.unmerged() {
+        let (entry, path) = (index.entry(at), index.path_at(at));
         if edits.last().is_none_or(|edit| edit.path != path) {
             edits.push(Edit { path: path.to_owned(), entries: Vec::new() });
         }
@@ -192,10 +192,10 @@ fn intent_to_add(
         return Ok(None);
     }
     let mut list = Vec::new();
-    let is_intended = |entry: &&Entry| entry.flags.contains(Flags::INTENT_TO_ADD);
-    for entry in index.entries().iter().filter(is_intended) {
+    let is_intended = |entry: &Entry| entry.flags.contains(Flags::INTENT_TO_ADD);
+    for entry in index.iter().filter(is_intended) {
         list.extend_from_slice(format!("{:o} ", entry.mode.bits()).as_bytes());
-        list.extend_from_slice(index.path(entry));
+        list.extend_from_slice(index.path(&entry));
         list.push(0);
     }
     Ok(Some(record(repo, transaction, Kind::Blob, &list)?))

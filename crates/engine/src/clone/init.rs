@@ -8,13 +8,14 @@
 use std::path::{Path, PathBuf};
 
 use bstr::BStr;
-use store::SharedRepository;
+use repo::keys;
 use sys::by_path;
 
 use super::{
     junk::{Existed, Junk},
     skeleton::{self, Purpose, Template, Wanted},
 };
+use crate::look::shared;
 
 /// The description of the repository.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,8 @@ pub fn create(options: &Options<'_>) -> Result<PathBuf, skeleton::Error> {
     by_path::create_dir_all(directory).map_err(failed)?;
     let directory = by_path::canonical(directory).map_err(failed)?;
     let git_dir = if bare { directory.clone() } else { directory.join(".git") };
+    // As in Git, `includeIf` does not apply while the template is copied.
+    let settings = repo::StandaloneConfig::load(open)?;
     let wanted = Wanted {
         git_dir: &git_dir,
         existed: if bare { Existed::Yes } else { Existed::No },
@@ -49,7 +52,7 @@ pub fn create(options: &Options<'_>) -> Result<PathBuf, skeleton::Error> {
         open,
         purpose: Purpose::Init { branch },
         fsync,
-        shared: SharedRepository::Umask,
+        shared: shared::of(settings.config_value(&keys::core::SHARED_REPOSITORY))?,
     };
     let assembly = wanted.assembly();
     let mut junk = Junk::default();

@@ -98,7 +98,7 @@ impl Collapsed<'_> {
         let mut ends = path.find_iter(b"/").map(|slash| slash + 1);
         if sparse::is_inside(index, path) {
             let position = |end: usize| index.position(path[..end].as_bstr(), Stage::Normal).ok();
-            return ends.find_map(|end| Some((end, Some(index.entries()[position(end)?].oid))));
+            return ends.find_map(|end| Some((end, Some(index.entry(position(end)?).oid))));
         }
         let is_empty_in_index = |end: usize| {
             let dir = path[..end - 1].as_bstr();

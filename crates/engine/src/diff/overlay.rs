@@ -28,8 +28,8 @@ pub fn overlay(repo: &Repository, index: &mut Index, tree: ObjectId) -> Result<(
             }
             Side::Missing | Side::Conflict => None,
         };
-        let unmerged = &index.entries()[index.range_of(row.path.as_ref())];
-        let theirs = unmerged.iter().map(|entry| NewEntry { stage: Stage::Theirs, ..entry.content() });
+        let unmerged = index.entries_in(index.range_of(row.path.as_ref()));
+        let theirs = unmerged.map(|entry| NewEntry { stage: Stage::Theirs, ..entry.content() });
         let entries = base.into_iter().chain(theirs).collect();
         edits.push(Edit { path: row.path, entries });
     }

@@ -81,17 +81,7 @@ impl Remote {
         let all =
             |key: Key<Option<BString>>| if is_name { repo.config_all(&key.of(name)) } else { Vec::new() };
         let flag = |key: Key<Option<bool>>| if is_name { repo.config(&key.of(name)) } else { Ok(None) };
-        // An empty value resets the list.
-        let list = |key| {
-            all(key).into_iter().fold(Vec::new(), |mut list, value| {
-                if value.is_empty() {
-                    list.clear()
-                } else {
-                    list.push(value)
-                }
-                list
-            })
-        };
+        let list = |key| in_effect(all(key));
         let mut urls = list(keys::remote::URL);
         let is_configured = is_name && repo.remotes().iter().any(|remote| *remote == name);
         if urls.is_empty() {
@@ -152,8 +142,14 @@ impl Remote {
 }
 
 /// Returns true if `name` is a valid name of a remote in the configuration.
-fn is_remote_name(name: &BStr) -> bool {
+pub fn is_remote_name(name: &BStr) -> bool {
     !name.is_empty() && !name.starts_with(b"/")
+}
+
+/// Returns the values of a list that count: an empty value resets it.
+pub fn in_effect(values: Vec<BString>) -> Vec<BString> {
+    let start = values.iter().rposition(|value| value.is_empty()).map_or(0, |at| at + 1);
+    values.into_iter().skip(start).collect()
 }
 
 fn follow(value: &BStr) -> FollowHead {

@@ -20,12 +20,12 @@ pub(crate) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId, &[u8]) -> b
     let _phase = profile::span(Phase::Index);
     let old = index.cache_tree.take();
     let is_complete =
-        |node: &CacheTree| matches!(node.valid, Some((_, count)) if count as usize == index.entries().len());
+        |node: &CacheTree| matches!(node.valid, Some((_, count)) if count as usize == index.len());
     if index.is_unmerged() || old.as_ref().is_some_and(is_complete) {
         index.cache_tree = old;
         return;
     }
-    let Ok(root) = build(index, old.as_ref(), &Existing(exists));
+    let Ok(root) = build(index, old, &Existing(exists));
     index.cache_tree = Some(root.node);
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn of_directory(
     range: Range<usize>,
     exists: &dyn Fn(&ObjectId, &[u8]) -> bool,
 ) -> CacheTree {
-    let old = index.cache_tree.as_ref().and_then(|root| root.find(dir));
+    let old = index.cache_tree.as_ref().and_then(|root| root.find(dir)).cloned();
     let name = dir.rfind_byte(b'/').map_or(dir, |slash| dir[slash + 1..].as_bstr());
     let rules = &Existing(exists);
     let Ok(built) = Builder { index, rules }.build(name, dir.len() + 1, range, old, MAX_DEPTH);
@@ -89,9 +89,9 @@ pub(crate) struct Built {
     pub(crate) tree: Option<ObjectId>,
 }
 
-/// Builds the node of the whole index, which must be merged.
-pub(crate) fn build<R: Rules>(index: &Index, old: Option<&CacheTree>, rules: &R) -> Result<Built, R::Error> {
-    let all = 0..index.entries().len();
+/// Builds the node of the whole index, which must be merged. Takes the valid nodes out of `old`.
+pub(crate) fn build<R: Rules>(index: &Index, old: Option<CacheTree>, rules: &R) -> Result<Built, R::Error> {
+    let all = 0..index.len();
     Builder { index, rules }.build(BStr::new(""), 0, all, old, MAX_DEPTH)
 }
 
@@ -108,24 +108,26 @@ impl<R: Rules> Builder<'_, R> {
         name: &BStr,
         prefix: usize,
         range: Range<usize>,
-        old: Option<&CacheTree>,
+        mut old: Option<CacheTree>,
         levels: usize,
     ) -> Result<Built, R::Error> {
         let mut node = CacheTree { name: name.to_owned(), valid: None, children: Vec::new() };
-        let first = self.index.entries().get(range.start);
-        if let Some(entry) =
-            first.filter(|entry| entry.mode.is_tree() && self.index.path(entry).len() == prefix)
+        let first = range.start;
+        if first < self.index.len()
+            && self.index.mode_at(first).is_tree()
+            && self.index.path_at(first).len() == prefix
         {
             // The directory is a single entry of a sparse index.
+            let entry = self.index.entry(first);
             node.valid = Some((entry.oid, 1));
             return Ok(Built { node, tree: Some(entry.oid) });
         }
-        if let Some((oid, count)) = old.and_then(|old| old.valid)
-            && count as usize == range.len()
-            && self.rules.has(&oid)
-        {
-            let node = old.cloned().expect("it was just looked at");
-            return Ok(Built { node, tree: Some(oid) });
+        let is_usable = |old: &CacheTree| {
+            old.valid.is_some_and(|(oid, count)| count as usize == range.len() && self.rules.has(&oid))
+        };
+        if let Some(node) = old.take_if(|old| is_usable(old)) {
+            let tree = node.valid.map(|(oid, _)| oid);
+            return Ok(Built { node, tree });
         }
         if levels == 0 {
             return Ok(Built { node, tree: None });
@@ -136,7 +138,7 @@ impl<R: Rules> Builder<'_, R> {
         let mut refused = None;
         let mut at = range.start;
         while at < range.end {
-            let entry = &self.index.entries()[at];
+            let entry = &self.index.entry(at);
             let path = self.index.path(entry);
             let rest = path[prefix..].as_bstr();
             let Some(slash) = rest.find_byte(b'/') else {
@@ -152,9 +154,9 @@ impl<R: Rules> Builder<'_, R> {
                 continue;
             };
             let name = rest[..slash].as_bstr();
-            let old = old.and_then(|node| node.child(name));
+            let old = old.as_mut().and_then(|node| node.take_child(name));
             let below = prefix + slash + 1;
-            let end = self.end_of(at, below, range.end, old);
+            let end = self.end_of(at, below, range.end, old.as_ref());
             let child = self.build(name, below, at..end, old, levels - 1)?;
             let is_valid = child.node.valid.is_some();
             is_whole &= is_valid;
@@ -197,8 +199,7 @@ impl<R: Rules> Builder<'_, R> {
                 return end;
             }
         }
-        let entries = &self.index.entries()[start..limit];
-        start + entries.partition_point(|entry| self.index.path(entry).starts_with(&shared))
+        self.index.end_of_prefix(start, prefix, limit)
     }
 }
 

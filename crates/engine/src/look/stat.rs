@@ -235,7 +235,7 @@ mod tests {
             stage: Stage::Normal,
         };
         index.push(b"a".as_bstr(), entry);
-        rules.compare(&index.entries()[0], &now, written)
+        rules.compare(&index.entry(0), &now, written)
     }
 
     #[test]

@@ -176,7 +176,7 @@ pub fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, Look
     let found = trees::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
     Ok(found.rows.iter().any(|row| match (row.slot, row.sides[0]) {
         (Slot::Merged(at), Side::Entry(mode, oid)) => {
-            let entry = &index.entries()[at];
+            let entry = &index.entry(at);
             (entry.mode, entry.oid) != (mode, oid)
         }
         (Slot::Nothing, Side::Missing | Side::Conflict) => false,

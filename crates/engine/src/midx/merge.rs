@@ -25,14 +25,20 @@ const DROPPED: u32 = u32::MAX;
 
 /// The objects of a new multi-pack-index.
 #[derive(Debug)]
-pub struct Merged<'p> {
-    packs: &'p Packs<'p>,
-    sources: Vec<Source<'p>>,
+pub struct Merged {
+    packs: Packs,
     rows: Vec<Row>,
     /// For each pack in `packs`, its number in the new file.
     numbers: Vec<u32>,
     /// For each pack in the new file, its index in `packs`.
     order: Vec<usize>,
+}
+
+/// The rows of [`Merged`] with the lists that they refer to.
+#[derive(Debug)]
+pub struct Content<'m> {
+    merged: &'m Merged,
+    sources: Vec<Source<'m>>,
 }
 
 /// A sorted list of objects: a pack index, or the old multi-pack-index.
@@ -65,7 +71,7 @@ impl Source<'_> {
     }
 
     /// Returns the index in `packs` of an object's pack, and the object's offset.
-    fn pack_and_offset(&self, at: u32, packs: &Packs<'_>) -> Result<(usize, u64), Error> {
+    fn pack_and_offset(&self, at: u32, packs: &Packs) -> Result<(usize, u64), Error> {
         match self {
             Source::Pack(number, index) => {
                 let path = || packs.pack_dir.display_path(&packs.all[*number].name).with_extension("pack");
@@ -83,30 +89,18 @@ impl Source<'_> {
     }
 }
 
-impl<'p> Merged<'p> {
+impl Merged {
     /// Merges the objects of `packs`. Packs named `dropped` are not in the new file, and no object
     /// may need them ([`Merged::needed_but_dropped`]). Returns [`Error::Interrupted`] once
     /// `interrupt` is set.
-    pub fn new(packs: &'p Packs<'p>, dropped: &[&BStr], interrupt: &AtomicBool) -> Result<Merged<'p>, Error> {
-        let sources = sources(packs);
-        let total: u64 = sources.iter().map(|source| u64::from(count(source))).sum();
-        let threads = if total < FEW { 1 } else { sys::cores().max(1) };
-        let buckets: Vec<u8> = (0..=u8::MAX).collect();
-        let merge = |(): &mut (), &byte: &u8| {
-            if interrupt.load(Ordering::Relaxed) {
-                Err(Error::Interrupted)
-            } else {
-                bucket(packs, &sources, byte)
-            }
-        };
-        let parts = parallel::map(&buckets, &mut vec![(); threads], merge)?;
-        let rows = parts.concat();
+    pub fn new(packs: Packs, dropped: &[&BStr], interrupt: &AtomicBool) -> Result<Merged, Error> {
+        let rows = rows(&packs, interrupt)?;
         let mut order: Vec<usize> = (0..packs.all.len()).collect();
         order.retain(|&number| !dropped.contains(&packs.all[number].name.as_bstr()));
         order.sort_by(|&one, &two| packs.all[one].name.cmp(&packs.all[two].name));
         let mut numbers = vec![DROPPED; packs.all.len()];
         order.iter().enumerate().for_each(|(new, &number)| numbers[number] = new as u32);
-        Ok(Merged { packs, sources, rows, numbers, order })
+        Ok(Merged { packs, rows, numbers, order })
     }
 
     /// Returns the names of the packs' index files, sorted.
@@ -114,13 +108,34 @@ impl<'p> Merged<'p> {
         self.order.iter().map(|&number| self.packs.all[number].name.as_slice()).collect()
     }
 
+    /// Returns the objects.
+    pub fn content(&self) -> Content<'_> {
+        Content { merged: self, sources: sources(&self.packs) }
+    }
+
     /// Returns the path of a dropped pack that contains an object without another copy.
     pub fn needed_but_dropped(&self) -> Option<PathBuf> {
-        let lost = (0..self.rows.len()).find(|&n| self.place(n).0 == DROPPED)?;
-        let row = self.rows[lost];
-        let (number, _) = self.sources[row.source as usize].pack_and_offset(row.at, self.packs).ok()?;
+        let content = self.content();
+        let lost = (0..content.count()).find(|&n| content.place(n).0 == DROPPED)?;
+        let (number, _) = content.pack_and_offset(lost)?;
         Some(self.packs.pack_dir.display_path(&self.packs.all[number].name))
     }
+}
+
+/// Merges the objects of `packs`.
+fn rows(packs: &Packs, interrupt: &AtomicBool) -> Result<Vec<Row>, Error> {
+    let sources = sources(packs);
+    let total: u64 = sources.iter().map(|source| u64::from(count(source))).sum();
+    let threads = if total < FEW { 1 } else { sys::cores().max(1) };
+    let buckets: Vec<u8> = (0..=u8::MAX).collect();
+    let merge = |(): &mut (), &byte: &u8| {
+        if interrupt.load(Ordering::Relaxed) {
+            Err(Error::Interrupted)
+        } else {
+            bucket(packs, &sources, byte)
+        }
+    };
+    Ok(parallel::map(&buckets, &mut vec![(); threads], merge)?.concat())
 }
 
 fn count(source: &Source<'_>) -> u32 {
@@ -131,8 +146,8 @@ fn count(source: &Source<'_>) -> u32 {
 }
 
 /// Returns the sources in order of precedence: the first source with an object provides it.
-fn sources<'p>(packs: &'p Packs<'p>) -> Vec<Source<'p>> {
-    let of_old = packs.old.map_or(0, |old| old.pack_names().len());
+fn sources(packs: &Packs) -> Vec<Source<'_>> {
+    let of_old = packs.old().map_or(0, |old| old.pack_names().len());
     let is_read = |number: usize| number >= of_old || packs.preferred == Some(number);
     let read = packs.all.iter().enumerate().filter(|(number, _)| is_read(*number));
     let mut ranked: Vec<_> = read
@@ -141,13 +156,13 @@ fn sources<'p>(packs: &'p Packs<'p>) -> Vec<Source<'p>> {
             Some((rank, Source::Pack(number, pack.index.as_ref()?)))
         })
         .collect();
-    ranked.extend(packs.old.map(|old| ((true, Reverse(0), 0), Source::Old(old))));
+    ranked.extend(packs.old().map(|old| ((true, Reverse(0), 0), Source::Old(old))));
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, source)| source).collect()
 }
 
 /// Merges the objects whose names begin with `byte`.
-fn bucket(packs: &Packs<'_>, sources: &[Source<'_>], byte: u8) -> Result<Vec<Row>, Error> {
+fn bucket(packs: &Packs, sources: &[Source<'_>], byte: u8) -> Result<Vec<Row>, Error> {
     let mut candidates = Vec::new();
     for (number, source) in sources.iter().enumerate() {
         let range = match source {
@@ -182,20 +197,26 @@ fn bucket(packs: &Packs<'_>, sources: &[Source<'_>], byte: u8) -> Result<Vec<Row
     Ok(rows)
 }
 
-impl Objects for Merged<'_> {
+impl Content<'_> {
+    /// Returns the index in `packs` of an object's pack, and the object's offset.
+    fn pack_and_offset(&self, n: usize) -> Option<(usize, u64)> {
+        let row = self.merged.rows[n];
+        self.sources[row.source as usize].pack_and_offset(row.at, &self.merged.packs).ok()
+    }
+}
+
+impl Objects for Content<'_> {
     fn count(&self) -> usize {
-        self.rows.len()
+        self.merged.rows.len()
     }
 
     fn name(&self, n: usize) -> &[u8] {
-        let row = self.rows[n];
+        let row = self.merged.rows[n];
         self.sources[row.source as usize].name(row.at)
     }
 
     fn place(&self, n: usize) -> (u32, u64) {
-        let row = self.rows[n];
-        let found = self.sources[row.source as usize].pack_and_offset(row.at, self.packs);
-        let (pack, offset) = found.expect("the place of each row was looked at");
-        (self.numbers[pack], offset)
+        let (pack, offset) = self.pack_and_offset(n).expect("the place of each row was looked at");
+        (self.merged.numbers[pack], offset)
     }
 }

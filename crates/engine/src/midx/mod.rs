@@ -25,7 +25,7 @@ use format::{
 use sys::{FileType, Map, by_path};
 
 pub use expire::{Unused, unused};
-pub use merge::Merged;
+pub use merge::{Content, Merged};
 pub use verify::{Step, Verdict, verify};
 
 /// The reason why a multi-pack-index cannot be read or created. The message is Git's.
@@ -38,6 +38,10 @@ pub enum Error {
     Midx(midx::Error),
     #[error("could not load pack {0}")]
     NoPack(usize),
+    #[error("no pack files to index.")]
+    NoPacks,
+    #[error("cannot select preferred pack {} with no objects", .0.display())]
+    EmptyPreferred(PathBuf),
     #[error("bad pack-int-id: {pack} ({packs} total packs)")]
     PackNumber { pack: u32, packs: usize },
     #[error("multi-pack-index large offset out of bounds")]
@@ -152,23 +156,23 @@ pub struct Pack {
 
 /// The packs of a new multi-pack-index.
 #[derive(Debug)]
-pub struct Packs<'m> {
-    pack_dir: &'m PackDir,
-    old: Option<&'m Midx<Map>>,
+pub struct Packs {
+    pack_dir: PackDir,
+    old: Option<Midx<Map>>,
     all: Vec<Pack>,
     preferred: Option<usize>,
 }
 
-impl<'m> Packs<'m> {
+impl Packs {
     /// Finds the packs: first those of `old`, then the other packs in the directory, or only those
     /// in `include`. `tell` gets messages. `count` is called for each pack in the directory.
     pub fn find(
-        pack_dir: &'m PackDir,
-        old: Option<&'m Midx<Map>>,
+        pack_dir: &PackDir,
+        old: Option<Midx<Map>>,
         include: Option<&[BString]>,
         tell: &mut dyn FnMut(Notice),
         count: &mut dyn FnMut(),
-    ) -> Result<Packs<'m>, Error> {
+    ) -> Result<Packs, Error> {
         let mut all = Vec::new();
         for (number, name) in old.iter().flat_map(|old| old.pack_names()).enumerate() {
             let mtime = pack_dir.modified(name).filter(|_| name.ends_with(b".idx"));
@@ -215,12 +219,12 @@ impl<'m> Packs<'m> {
             all[..of_old].iter().all(|pack| pack.index.is_none()),
             "packs of the old one come first"
         );
-        Ok(Packs { pack_dir, old, all, preferred: None })
+        Ok(Packs { pack_dir: pack_dir.clone(), old, all, preferred: None })
     }
 
-    /// Returns the packs in the order in which they were found.
-    pub fn all(&self) -> &[Pack] {
-        &self.all
+    /// Returns the old multi-pack-index.
+    pub fn old(&self) -> Option<&Midx<Map>> {
+        self.old.as_ref()
     }
 
     /// Returns true if `midx` has exactly these packs.

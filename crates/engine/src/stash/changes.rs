@@ -107,7 +107,7 @@ pub fn collect(
     }
     let is_refreshed = !found.refreshed.is_empty();
     for (at, stat) in found.refreshed {
-        index.entries_mut()[at].stat = stat;
+        index.update(at, |entry| entry.stat = stat);
     }
     let staged = diff::staged(repo, root, index, Some(head), scope.pathspecs, Some(Ignore::Dirty), None)?;
     let mut finder = Finder { probe: PathProbe::new(root), root, rules: StatRules::of(repo)?, index };

@@ -119,15 +119,14 @@ pub fn adopt(
     }
     report.verified = examined - report.differ.len() - report.missing.len();
     for (at, stat) in matching {
-        let entry = &mut index.entries_mut()[at];
         let found = index_stat(&stat);
-        report.adopted += usize::from(entry.stat != found);
-        entry.stat = found;
-        entry.flags.insert(Flags::UPTODATE);
+        report.adopted += usize::from(index.entry(at).stat != found);
+        index.update(at, |entry| entry.stat = found);
+        index.set_uptodate(at);
     }
     for at in racy_changed {
         // A size of 0 makes the next command compare the content.
-        index.entries_mut()[at].stat.size = 0;
+        index.update(at, |entry| entry.stat.size = 0);
     }
     Ok(report)
 }

@@ -397,7 +397,7 @@ pub fn record(
     let mut index = loaded.map_err(|error| failed(error.into()))?;
     for (path, stat) in stats {
         if let Ok(at) = index.position(path.as_bstr(), Stage::Normal) {
-            index.entries_mut()[at].stat = *stat;
+            index.update(at, |entry| entry.stat = *stat);
         }
     }
     let options = WriteOptions { split: Some(true), ..WriteOptions::default() };

@@ -12,13 +12,15 @@ use std::{
     os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
     sync::atomic::AtomicBool,
+    thread,
+    time::Duration,
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::config::Edit;
 use repo::keys;
 use store::{Fsync, Lock, LockOptions, SharedRepository};
-use sys::{Dir, by_path};
+use sys::{Dir, File, by_path};
 
 use super::{Error, canonical};
 use crate::{files::whole::Doomed, trash};
@@ -189,8 +191,7 @@ pub fn delete(
         };
         trash::remove(&Doomed::own(&dir.join(name)).map_err(stuck)?, 1, interrupt)
     };
-    // Checked before the move too, because a process that works in a newer directory would miss it
-    // in the meantime.
+    let lock = lock_of_removal(&place);
     if !expected.is_at(&place) {
         return Ok(());
     }
@@ -204,9 +205,28 @@ pub fn delete(
         Ok(()) => remove(&away, id).inspect_err(|_| drop(by_path::rename_new(&moved, &place))),
         Err(_) => remove(&common.join("worktrees"), id),
     };
+    drop(lock);
     let _ = by_path::remove_dir(&away);
     let _ = by_path::remove_dir(&common.join(PRIVATE_DIR));
     removed
+}
+
+/// Two removers of one directory must not both move it: the second one would move the directory
+/// that a third process has created under the name, while that process works in it. Waits at most a
+/// second: any user who may read the directory can hold its lock for ever. Without the lock, the
+/// comparisons of the directory are left.
+fn lock_of_removal(place: &Path) -> Option<File> {
+    const TRIES: u32 = 50;
+    // The name fails for a FIFO, whose open would wait for a writer.
+    let dir = by_path::open(&place.join(".")).ok()?;
+    for _ in 0..TRIES {
+        if sys::try_lock(&dir).ok()? {
+            return Some(dir);
+        }
+        sys::interrupt::check().ok()?;
+        thread::sleep(Duration::from_millis(20));
+    }
+    None
 }
 
 /// Limit of retries after a directory vanished.
@@ -351,6 +371,54 @@ mod tests {
         }
         make(place.path(), "new".into(), b"why", SharedRepository::Umask).expect("made");
         assert_eq!(dirs.map(|dir| dir.exists()), [false, true, true]);
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn a_second_remover_never_moves_a_newer_directory() {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let make = || make(place.path(), "same".into(), b"why", SharedRepository::Umask).expect("made");
+        let old = make();
+        let expected = Found::at(&old.dir);
+        let first_remover = by_path::open(&old.dir).expect("there");
+        sys::lock(&first_remover).expect("locked");
+        thread::scope(|scope| {
+            let (common, expected, interrupt) = (place.path(), &expected, AtomicBool::new(false));
+            let second_remover = scope.spawn(move || {
+                delete(common, "same".as_ref(), expected, SharedRepository::Umask, &interrupt)
+            });
+            thread::sleep(Duration::from_millis(100));
+            std::fs::rename(&old.dir, place.path().join("away")).expect("the second remover waits");
+            let new = make();
+            let stat = |path: &Path| std::fs::metadata(path).expect("there");
+            let before = stat(&new.dir);
+            drop(first_remover);
+            second_remover.join().expect("no panic").expect("nothing to do");
+            let after = stat(&new.dir);
+            // A rename changes this time.
+            let changed = |stat: &std::fs::Metadata| (stat.ino(), stat.ctime(), stat.ctime_nsec());
+            assert_eq!(changed(&after), changed(&before));
+        });
+    }
+
+    #[test]
+    fn a_lock_that_another_user_holds_and_a_fifo_stop_no_removal() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let made = make(place.path(), "locked".into(), b"why", SharedRepository::Umask).expect("made");
+        let held = by_path::open(&made.dir).expect("there");
+        sys::lock(&held).expect("locked");
+        let fifo = made.dir.with_file_name("fifo");
+        let made_fifo = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made_fifo.expect("mkfifo runs").success());
+        for name in ["locked", "fifo"] {
+            let at = made.dir.with_file_name(name);
+            let interrupt = AtomicBool::new(false);
+            delete(place.path(), name.as_ref(), &Found::at(&at), SharedRepository::Umask, &interrupt)
+                .expect("removed");
+            assert!(matches!(by_path::stat(&at), Ok(None)), "{name}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod alternates;
 mod bases;
+mod changes;
 mod edit_tree;
 mod execute;
 mod fleet;

@@ -23,7 +23,7 @@ use crate::{
 pub(in crate::checkout) fn action(row: &Row, kind: Kind, force: Force, index: &Index) -> Action {
     let indexed = match row.slot {
         Slot::Merged(at) => {
-            let entry = &index.entries()[at];
+            let entry = &index.entry(at);
             Some((entry.mode, entry.oid))
         }
         _ => None,
@@ -110,7 +110,7 @@ pub(in crate::checkout) fn needed_query(
     let needs_fact = match (action, row.slot) {
         (Action::Keep, Slot::Merged(at)) => {
             // A forced one-way merge writes changed files again.
-            let entry = &index.entries()[at];
+            let entry = &index.entry(at);
             policy.kind == Kind::OneWay && forced && policy.updates() && !is_trusted(index, entry)
         }
         (Action::Keep | Action::Refuse, _) | (Action::Unmerged, Slot::Nothing) => return None,
@@ -119,7 +119,7 @@ pub(in crate::checkout) fn needed_query(
         (Action::Take(_), Slot::Nothing) if policy.excludes(row.path.as_bstr()) => return None,
         (_, Slot::Nothing | Slot::Unmerged(_)) => policy.updates() && !overwrites,
         (_, Slot::Merged(at)) => {
-            let flags = index.entries()[at].flags;
+            let flags = index.entry(at).flags;
             let sparse_state = policy.sparse_state(at, flags);
             if sparse_state == SparseState::Outside {
                 return None;
@@ -146,7 +146,7 @@ pub(super) fn source_side(row: &Row, source: Source) -> Side {
 }
 
 fn is_indexed(row: &Row, source: Source, index: &Index, at: usize) -> bool {
-    let entry = &index.entries()[at];
+    let entry = &index.entry(at);
     source_side(row, source) == Side::Entry(entry.mode, entry.oid)
 }
 

@@ -22,12 +22,12 @@ impl Decider<'_> {
         if matches!(self.policy.kind, Kind::Overlay | Kind::ThreeWay { .. }) {
             displace_names(index, &mut decided.edits);
         }
-        if index.entries().is_empty() {
+        if index.is_empty() {
             return;
         }
         let edited =
             |path: &BStr| decided.edits.binary_search_by(|edit| edit.path.as_bstr().cmp(path)).is_ok();
-        let merged = |at: usize| index.entries()[at].stage == Stage::Normal;
+        let merged = |at: usize| index.entry(at).stage == Stage::Normal;
         let mut replaced = HashSet::new();
         let mut lost = HashSet::new();
         let mut last_dir = BStr::new("");
@@ -38,7 +38,7 @@ impl Decider<'_> {
             let path = edit.path.as_bstr();
             at = index.seek(at, path);
             // Every path below `path`, and every path between, has it as a prefix.
-            let next = index.entries().get(at).map(|entry| index.path(entry));
+            let next = (at < index.len()).then(|| index.path_at(at));
             let maybe_above = next.is_some_and(|next| next != path && next.starts_with(path));
             if maybe_above && index.range_below(path).any(|at| merged(at) && !edited(index.path_at(at))) {
                 lost.insert(edit.path.clone());

@@ -25,8 +25,8 @@ impl Decider<'_> {
         self.decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
         let mut edits = self.decided.edits.iter().map(|edit| edit.path.as_bstr()).peekable();
         let (mut leaving, mut entering) = (Vec::new(), Vec::new());
-        for (at, entry) in index.entries().iter().enumerate() {
-            let path = index.path(entry);
+        for (at, entry) in index.iter().enumerate() {
+            let path = index.path_at(at);
             while edits.next_if(|edited| *edited < path).is_some() {}
             if entry.stage != Stage::Normal || edits.peek() == Some(&path) {
                 continue;
@@ -40,7 +40,7 @@ impl Decider<'_> {
         let overwrites = self.policy.kind == Kind::OneWay && self.policy.force != Force::No;
         let [left, entered] = self.queries.sparse_facts(&leaving, &entering)?;
         for (at, fact) in leaving.into_iter().zip(left) {
-            let indexed = IndexedEntry::of(&index.entries()[at]);
+            let indexed = IndexedEntry::of(&index.entry(at));
             let mode = indexed.mode;
             // Git marks the entry before this check, so its file is checked even if it is trusted.
             // A file that a reset would write is not checked.
@@ -67,7 +67,7 @@ impl Decider<'_> {
             !at.is_ok_and(|at| left.binary_search(&(at, true)).is_ok())
         });
         for (at, fact) in entering.into_iter().zip(entered) {
-            let (mode, oid) = (index.entries()[at].mode, index.entries()[at].oid);
+            let (mode, oid) = (index.entry(at).mode, index.entry(at).oid);
             self.decided.sparse_marks.push((at, false));
             self.keep_on_refusal(index.path_at(at), SparseLeftoverKind::Present, |decider, path| {
                 let kind = RefusalKind::UntrackedOverwritten;

@@ -49,7 +49,7 @@ impl Decider<'_> {
     /// message, not a refusal.
     pub(super) fn keep_submodule(&mut self, row: &Row, at: usize, fact: &Fact) -> Result<(), LookError> {
         let index = self.index;
-        let (entry, path) = (&index.entries()[at], row.path.as_bstr());
+        let (entry, path) = (&index.entry(at), row.path.as_bstr());
         let sparse_state = self.policy.sparse_state(at, entry.flags);
         if sparse_state == SparseState::Outside {
             return Ok(());

@@ -147,7 +147,7 @@ impl Decider<'_> {
             return Ok(Check::Allowed(Premise::Directory));
         }
         for at in self.adjacent_below(path) {
-            let entry = &self.index.entries()[at];
+            let entry = &self.index.entry(at);
             if entry.stage != Stage::Normal || self.removed_entries.contains(&at) {
                 continue;
             }
@@ -178,8 +178,7 @@ impl Decider<'_> {
     /// itself. Like Git, it does not search beyond a `path-x` or `path.c`. Entries missed here are
     /// decided as rows of their own.
     fn adjacent_below(&self, path: &BStr) -> Range<usize> {
-        let entries = self.index.entries();
-        let at = entries.partition_point(|entry| self.index.path(entry) < path);
+        let at = self.index.first_in(0..self.index.len(), path);
         let below = self.index.range_below(path);
         if below.start == at { below } else { at..at }
     }

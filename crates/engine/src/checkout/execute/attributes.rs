@@ -52,7 +52,7 @@ pub fn unusable_filter(
     }
     let mut worker = converter(repo, plan, attributes)?.worker();
     for write in &plan.writes {
-        let entry = &plan.index.entries()[write.entry];
+        let entry = &plan.index.entry(write.entry);
         let path = plan.index.path(entry);
         if entry.mode.is_file()
             && let Some(message) = worker.smudge_failure(path)?
@@ -66,8 +66,8 @@ pub fn unusable_filter(
 /// Returns the directories whose attribute file is the first file written in or below them. The
 /// worktree's root is the empty path.
 pub(super) fn restored_attribute_dirs(plan: &Plan) -> HashSet<&[u8]> {
-    let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
-    let path = |step: usize| plan.index.path(entry(step)).as_bytes();
+    let entry = |step: usize| plan.index.entry(plan.writes[step].entry);
+    let path = |step: usize| plan.index.path_at(plan.writes[step].entry).as_bytes();
     let mut restored_attribute_dirs = HashSet::new();
     for step in 0..plan.writes.len() {
         let Some(below) = path(step).strip_suffix(b".gitattributes") else { continue };
@@ -75,10 +75,8 @@ pub(super) fn restored_attribute_dirs(plan: &Plan) -> HashSet<&[u8]> {
         if !is_file || !(below.is_empty() || below.ends_with(b"/")) {
             continue;
         }
-        let first = plan.writes[..step].partition_point(|write| {
-            let path = plan.index.path(&plan.index.entries()[write.entry]);
-            path.as_bytes() < below
-        });
+        let first =
+            plan.writes[..step].partition_point(|write| plan.index.path_at(write.entry).as_bytes() < below);
         if (first..step).all(|earlier| !entry(earlier).mode.is_file()) {
             restored_attribute_dirs.insert(below.strip_suffix(b"/").unwrap_or(below));
         }

@@ -128,7 +128,7 @@ fn work(round: &Round<'_>) {
 
 fn smudge(worker: &mut Worker<'_>, filters: &mut ExternalFilters, step: usize) -> Result<Smudged, Stop> {
     let (entry, path) = (worker.run.write(step).1, worker.run.entry_path(step));
-    Ok(filters.smudge(path, entry.oid, blob(&mut worker.reader, entry)?)?)
+    Ok(filters.smudge(path, entry.oid, blob(&mut worker.reader, &entry)?)?)
 }
 
 /// Writes the file that a filter has returned.
@@ -139,9 +139,9 @@ fn finish(round: &Round<'_>, worker: &mut Worker<'_>, job: Job, smudged: Result<
         let Worker { handles, reader, .. } = worker;
         let content = match &smudged {
             Smudged::Ready(bytes) => bytes,
-            Smudged::Unchanged | Smudged::Delayed => blob(reader, entry)?,
+            Smudged::Unchanged | Smudged::Delayed => blob(reader, &entry)?,
         };
-        write_new(round.run, handles, &dir, file_name(path), write, entry, content)
+        write_new(round.run, handles, &dir, file_name(path), write, &entry, content)
     });
     round.settle(job.step, placed);
 }
@@ -156,7 +156,7 @@ pub(super) fn place(
     let (write, entry, _) = worker.run.write(step);
     let path = worker.run.entry_path(step);
     let Worker { run, handles, reader, convert, converted, .. } = worker;
-    let content = convert.to_worktree(path, entry.oid, blob(reader, entry)?, converted);
+    let content = convert.to_worktree(path, entry.oid, blob(reader, &entry)?, converted);
     run.add_messages(convert.take_messages());
-    write_new(run, handles, dir, name, write, entry, content?)
+    write_new(run, handles, dir, name, write, &entry, content?)
 }

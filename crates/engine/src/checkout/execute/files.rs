@@ -91,7 +91,7 @@ impl<'r> Worker<'r> {
             return submodule(self.run, dir, name, &write.premise);
         }
         if entry.mode.is_symlink() && self.run.options.symlinks {
-            let target = blob(&mut self.reader, entry)?;
+            let target = blob(&mut self.reader, &entry)?;
             remove_old(self.run, dir, name, &write.premise)?;
             return symlink(self.run, dir, name, target);
         }
@@ -99,12 +99,12 @@ impl<'r> Worker<'r> {
             return Err(Stop::External);
         }
         let Worker { run, handles, reader, convert, converted } = self;
-        let file = FileSource { entry, path, class, location };
+        let file = FileSource { entry: &entry, path, class, location };
         let content = content(run, reader, convert, converted, &file);
         run.add_messages(convert.take_messages());
         match content? {
-            Some(content) => write_new(run, handles, dir, name, write, entry, content),
-            None => self.stream(entry, dir, name, &write.premise),
+            Some(content) => write_new(run, handles, dir, name, write, &entry, content),
+            None => self.stream(&entry, dir, name, &write.premise),
         }
     }
 
@@ -114,7 +114,7 @@ impl<'r> Worker<'r> {
         if entry.mode.is_gitlink() || self.run.is_link(step) {
             Ok(Class::None)
         } else {
-            self.class_of_file(entry, self.run.entry_path(step))
+            self.class_of_file(&entry, self.run.entry_path(step))
         }
     }
 

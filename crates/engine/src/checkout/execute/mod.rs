@@ -168,11 +168,11 @@ impl<'r> Run<'r> {
     }
 
     /// Returns a step, its entry, and the path of its file.
-    fn write(&self, step: usize) -> (&'r Write, &'r Entry, &[u8]) {
+    fn write(&self, step: usize) -> (&'r Write, Entry, &[u8]) {
         let write = &self.plan.writes[step];
-        let entry = &self.plan.index.entries()[write.entry];
+        let entry = self.plan.index.entry(write.entry);
         match &self.target_paths {
-            None => (write, entry, self.plan.index.path(entry)),
+            None => (write, entry, self.plan.index.path_at(write.entry)),
             Some(target_paths) => (write, entry, &target_paths[step]),
         }
     }

@@ -107,7 +107,7 @@ impl Worker<'_> {
         let (_, entry, path) = self.run.write(step);
         let Ok(Some(found)) = dir.stat(name) else { return Ok(Found::Nothing) };
         if self.run.is_link(step) {
-            let target = link_target(blob(&mut self.reader, entry)?);
+            let target = link_target(blob(&mut self.reader, &entry)?);
             let same = found.file_type == FileType::Symlink
                 && dir.read_link(name).is_ok_and(|link| link == target)
                 && dir.stat(name).is_ok_and(|now| now == Some(found));
@@ -123,7 +123,7 @@ impl Worker<'_> {
         let Ok(file) = self.handles.retry_without_descriptors(|| dir.open_file(name)) else {
             return Ok(Found::Nothing);
         };
-        let relation = self.compare(&file, entry, path, class)?;
+        let relation = self.compare(&file, &entry, path, class)?;
         let messages = self.convert.take_messages();
         if sys::stat_of(&file).ok() != Some(found) {
             return Ok(Found::Nothing);

@@ -26,7 +26,7 @@ impl Staged {
     ///
     /// A file that cannot be moved is left to the checkout.
     pub fn adopt(mut self, worktree: &Dir, index: &mut Index) -> usize {
-        if !index.entries().is_empty() {
+        if !index.is_empty() {
             return 0;
         }
         let mut moved = HashSet::new();

@@ -36,7 +36,7 @@ fn choose(
     let mut found = Vec::new();
     if patterns.cone().is_some() {
         let visitor = Visitor { index, patterns, is_whole };
-        visitor.visit(0, 0..index.entries().len(), &mut found);
+        visitor.visit(0, 0..index.len(), &mut found);
     }
     found
 }
@@ -107,7 +107,7 @@ pub fn collapse(
     before: Option<&Index>,
     trees: &dyn Trees,
 ) -> Option<Index> {
-    let is_whole_index = !index.entries().is_empty() && !index.is_unmerged();
+    let is_whole_index = !index.is_empty() && !index.is_unmerged();
     if patterns.cone().is_none() || before.is_none() && !is_whole_index {
         return None;
     }
@@ -152,7 +152,7 @@ pub fn collapse(
         index.push(dir.as_bstr(), skipped(Mode::TREE, oid));
         at = range.end;
     }
-    push(index, at..full.entries().len());
+    push(index, at..full.len());
     index.cache_tree = cached;
     index.sparse = true;
     Some(full)

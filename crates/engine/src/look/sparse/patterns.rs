@@ -222,7 +222,7 @@ impl Patterns {
         // The directories above the last path, each with the end of its path and its state.
         let mut open: Vec<(usize, State)> = Vec::new();
         let mut last = BStr::new("");
-        let mut outside = Vec::with_capacity(index.entries().len());
+        let mut outside = Vec::with_capacity(index.len());
         for entry in index.entries() {
             let path = index.path(entry);
             let same = last.iter().zip(path.iter()).take_while(|(one, other)| one == other).count();

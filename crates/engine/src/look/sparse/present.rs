@@ -22,15 +22,16 @@ pub fn clear_present(worktree: &Dir, index: &mut Index) -> Result<(), LookError>
 /// Clears the skip-worktree flag of the entries at these positions.
 pub fn clear(index: &mut Index, there: &[usize]) {
     for &at in there {
-        index.entries_mut()[at].flags.remove(Flags::SKIP_WORKTREE);
+        index.update(at, |entry| entry.flags.remove(Flags::SKIP_WORKTREE));
     }
 }
 
 /// Returns the positions of skipped entries whose paths exist, in order. In a sparse index these
 /// may be directory entries.
 pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, LookError> {
-    let skipped = |at: &usize| index.entries()[*at].flags.contains(Flags::SKIP_WORKTREE);
-    let skipped: Vec<usize> = (0..index.entries().len()).filter(skipped).collect();
+    let skipped = |at: &usize| index.entry(*at).flags.contains(Flags::SKIP_WORKTREE);
+    let len = if index.may_have(Flags::SKIP_WORKTREE) { index.len() } else { 0 };
+    let skipped: Vec<usize> = (0..len).filter(skipped).collect();
     let name = |at: usize| {
         let path = index.path_at(at);
         path.strip_suffix(b"/").map_or(path, BStr::new)

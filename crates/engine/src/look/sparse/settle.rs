@@ -69,8 +69,7 @@ pub fn settle(
         return super::expand(repo, index);
     }
     expand_some(repo, index, &|number| becomes[number].is_none())?;
-    let positions: Vec<usize> =
-        (0..index.entries().len()).filter(|&at| index.entries()[at].mode.is_tree()).collect();
+    let positions: Vec<usize> = (0..index.len()).filter(|&at| index.entry(at).mode.is_tree()).collect();
     for ((dir, tree), at) in closed.zip(positions) {
         let entry = &mut index.entries_mut()[at];
         let is_another = entry.oid != tree;

@@ -58,7 +58,7 @@ pub(super) fn build(
     debug_assert_eq!(planned.files, Files::Update);
     let plan = checkout::plan(repo, &root, Index::empty(repo.hash()), &planned)
         .map_err(|source| Error::Plan { tree, source: Box::new(source) })?;
-    let blobs = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
+    let blobs = plan.writes.iter().map(|write| plan.index.entry(write.entry));
     let blobs = blobs.filter(|entry| !entry.mode.is_gitlink()).map(|entry| entry.oid);
     repo.objects().fetch_to_read(&mut blobs.into_iter())?;
     let execute = ExecuteOptions {

@@ -228,7 +228,7 @@ fn write_index(
     index.apply(edits);
     for (path, stat) in stats {
         if let Ok(at) = index.position(path.as_bstr(), Stage::Normal) {
-            index.entries_mut()[at].stat = stat;
+            index.update(at, |entry| entry.stat = stat);
         }
     }
     index.resolve_undo = after.resolve_undo.clone();

@@ -51,7 +51,12 @@ pub(super) fn all(state: &Path) -> Vec<List> {
 
 /// Stores a serialized list under its name. Removes old snapshots, except for this one and
 /// `previous`.
+#[expect(clippy::disallowed_methods, reason = "Git does not read snapshots")]
 pub(super) fn store(state: &Path, name: &str, bytes: &[u8], previous: Option<&str>) -> io::Result<()> {
+    sys::changes::aside(|| add(state, name, bytes, previous))
+}
+
+fn add(state: &Path, name: &str, bytes: &[u8], previous: Option<&str>) -> io::Result<()> {
     let dir = directory(state);
     let path = dir.join(name);
     if load(state, name).is_some() {
@@ -87,9 +92,10 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
+#[expect(clippy::disallowed_methods, reason = "Git does not read snapshots")]
 fn mark_used(path: &Path) {
     if let Ok(file) = by_path::open(path) {
-        let _ = file.set_modified(SystemTime::now());
+        let _ = sys::changes::aside(|| file.set_modified(SystemTime::now()));
     }
 }
 
