@@ -1,6 +1,7 @@
 //! The errors that operations share.
 
 mod base;
+mod config;
 mod stash;
 
 use std::{io, path::PathBuf};
@@ -14,6 +15,7 @@ use crate::{
 };
 
 pub use base::BaseError;
+pub use config::ConfigError;
 pub use stash::StashError;
 
 /// Why planning ended without a plan. Nothing was changed and nothing was shown.
@@ -30,7 +32,19 @@ pub enum PlanError {
 /// Why an operation failed while it ran. There is no way back to another program from here.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct RunError(#[from] pub Error);
+pub struct RunError(pub Error);
+
+/// A condition that only Git supports, and that shows this late, is a failure like any other.
+impl From<Error> for RunError {
+    fn from(error: Error) -> RunError {
+        match error {
+            Error::Look(error @ engine::look::LookError::Unsupported(_)) => {
+                RunError(Error::failed(error.to_string()))
+            }
+            error => RunError(error),
+        }
+    }
+}
 
 /// A change of HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +55,8 @@ pub enum HeadChange {
     Attach,
     /// It is detached.
     Detach,
+    /// Its branch, or a detached HEAD, gets a commit that descends from it.
+    Advance,
 }
 
 /// An error of the steps that operations have in common. Its text is Git's, without `fatal: `.
@@ -141,7 +157,7 @@ pub enum Error {
     Index(#[from] store::index::LoadError),
     /// The index cannot be written.
     #[error(transparent)]
-    WriteIndex(#[from] store::index::CommitError),
+    WriteIndex(store::index::CommitError),
     /// The worktree cannot be examined.
     #[error(transparent)]
     Look(#[from] engine::look::LookError),
@@ -166,6 +182,27 @@ pub enum Error {
     /// Unmerged paths forbid a commit.
     #[error("Exiting because of an unresolved conflict.")]
     Conflicts(Vec<BString>),
+    /// A merge is not concluded.
+    #[error("Exiting because of unfinished merge.")]
+    UnfinishedMerge,
+    /// HEAD and another commit have diverged: only a merge or a rebase brings them together.
+    #[error("{}", diverged(*.must_choose))]
+    Diverged {
+        /// The commit of HEAD.
+        ours: format::ObjectId,
+        /// The other commit.
+        theirs: format::ObjectId,
+        /// True if neither the request nor a setting of a pull selects one of both.
+        must_choose: bool,
+    },
+    /// A pull that may rebase finds local changes.
+    #[error("{}", local_changes(*.unstaged, *.staged).join("\n"))]
+    LocalChanges {
+        /// Files differ from the index.
+        unstaged: bool,
+        /// The index differs from HEAD.
+        staged: bool,
+    },
     /// Trees cannot be made of the index.
     #[error(transparent)]
     Trees(TreeError),
@@ -225,6 +262,9 @@ pub enum Error {
     /// A file of the configuration cannot be changed.
     #[error(transparent)]
     Config(#[from] store::config::Error),
+    /// Settings are not found or not changed.
+    #[error(transparent)]
+    Entries(Box<ConfigError>),
     /// The branch of a new worktree cannot be created; nothing else was.
     #[error(transparent)]
     NewBranch(Box<Error>),
@@ -260,6 +300,15 @@ pub enum Error {
     /// A fetch failed. Refs are unchanged unless the error says otherwise.
     #[error(transparent)]
     Fetch(Box<engine::fetch::Error>),
+    /// No commit-graph could be computed. Nothing was written.
+    #[error(transparent)]
+    CommitGraph(Box<engine::commit_graph::Error>),
+    /// A multi-pack-index cannot be read, or none could be made. Nothing was written.
+    #[error(transparent)]
+    MultiPackIndex(Box<engine::midx::Error>),
+    /// A pack is damaged, or an object in it is refused. Nothing was written.
+    #[error(transparent)]
+    IndexPack(Box<engine::pack_indexing::Error>),
     /// There is no clone, and no file of it is left.
     #[error(transparent)]
     Clone(Box<engine::clone::Error>),
@@ -307,6 +356,9 @@ pub enum Error {
     /// A base was not sent, brought, examined or removed.
     #[error(transparent)]
     Bases(Box<BaseError>),
+    /// Refs cannot be changed.
+    #[error(transparent)]
+    Refs(Box<store::refs::Error>),
     /// A stash entry was not created, found, applied or dropped.
     #[error(transparent)]
     Stash(Box<StashError>),
@@ -358,6 +410,21 @@ impl From<engine::checkpoint::Error> for Error {
     }
 }
 
+impl From<crate::settings::refused::Refused> for Error {
+    fn from(error: crate::settings::refused::Refused) -> Error {
+        Error::Setting(error.into())
+    }
+}
+
+impl From<store::index::CommitError> for Error {
+    fn from(error: store::index::CommitError) -> Error {
+        match error {
+            store::index::CommitError::Objects(error) => Error::Store(error),
+            error => Error::WriteIndex(error),
+        }
+    }
+}
+
 /// Why trees cannot be made of an index.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
@@ -392,8 +459,13 @@ boxed! {
     Newer(engine::workspace::newer::Error),
     Fetch(engine::fetch::Error),
     Clone(engine::clone::Error),
+    CommitGraph(engine::commit_graph::Error),
+    MultiPackIndex(engine::midx::Error),
+    IndexPack(engine::pack_indexing::Error),
+    Entries(ConfigError),
     Rebase(engine::workspace::rebase::Error),
     RemoveWorkspace(engine::workspace::remove::Error),
+    Refs(store::refs::Error),
     Stash(StashError),
     Uncommitted(engine::workspace::uncommitted::Error),
     Seal(engine::workspace::sealed::Error),
@@ -475,6 +547,25 @@ pub fn unmerged(path: &BString, side: Option<ConflictSide>) -> BString {
     }
 }
 
+/// Returns Git's lines about [`Error::LocalChanges`].
+pub fn local_changes(unstaged: bool, staged: bool) -> Vec<&'static str> {
+    let first = if unstaged {
+        "cannot pull with rebase: You have unstaged changes."
+    } else {
+        "cannot pull with rebase: Your index contains uncommitted changes."
+    };
+    let second = (unstaged && staged).then_some("additionally, your index contains uncommitted changes.");
+    [Some(first), second, Some("Please commit or stash them.")].into_iter().flatten().collect()
+}
+
+fn diverged(must_choose: bool) -> &'static str {
+    if must_choose {
+        "Need to specify how to reconcile divergent branches."
+    } else {
+        "Not possible to fast-forward, aborting."
+    }
+}
+
 /// Returns the first text of a list that is not empty.
 fn first(list: &[BString]) -> &bstr::BStr {
     list.first().map(|text| text.as_bstr()).unwrap_or_default()
@@ -483,4 +574,18 @@ fn first(list: &[BString]) -> &bstr::BStr {
 /// Returns the name of a branch without `refs/heads/`.
 fn short(full: &BString) -> &bstr::BStr {
     full.strip_prefix(engine::switch::names::BRANCHES).unwrap_or(full).as_bstr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_never_unsupported() {
+        let found = || Error::Look(engine::look::LookError::Unsupported("things"));
+        assert!(matches!(PlanError::from(found()), PlanError::Unsupported("things")));
+        let RunError(error) = found().into();
+        assert!(matches!(error, Error::Failed(_)));
+        assert_eq!(error.to_string(), "things are not supported yet");
+    }
 }

@@ -105,6 +105,8 @@ pub enum Staged<'a> {
     Added(&'a BStr),
     /// The file is gone.
     Removed(&'a BStr),
+    /// The executable bit of its entry was set or cleared.
+    Executable(&'a BStr, bool),
 }
 
 /// A step of a move.

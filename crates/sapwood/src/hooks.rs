@@ -104,14 +104,15 @@ pub fn reference_transaction(context: Context<'_>, stage: &str, edits: &[u8]) ->
     }
 }
 
-const REFERENCE_TRANSACTION: &str = "reference-transaction";
+/// The hook that is told of each stage of a change of refs.
+pub(crate) const REFERENCE_TRANSACTION: &str = "reference-transaction";
 
 /// Returns the standard output of `command` (a program, or a line for the shell), or `None` if it
-/// fails. The command inherits standard input.
+/// fails. The command inherits standard input. It only answers: Git may ask it once more.
 pub fn output_of(context: Context<'_>, command: &BStr, args: &[String]) -> Option<Vec<u8>> {
     context.events.before_program();
     let hooks = Hooks::new(context);
-    let finished = started(in_a_shell(command, args), |command| {
+    let finished = start(in_a_shell(command, args), |command| {
         let dressed = hooks.variant(command).args(args);
         dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output()
     });
@@ -171,6 +172,9 @@ pub struct CommitHooks<'a> {
     pub index: &'a Path,
     /// True if no editor opens the message.
     pub no_editor: bool,
+    /// True if none of the hooks before the commit exists: [`CommitHooks::run_before`] looks for
+    /// none.
+    pub none_before: bool,
 }
 
 impl CommitHooks<'_> {
@@ -187,6 +191,14 @@ impl CommitHooks<'_> {
     /// Runs a hook. Returns its exit code, 0 without a hook.
     pub fn run(&self, context: Context<'_>, name: &str, args: &[String]) -> Result<u8, Error> {
         Hooks { variables: self.variables(), ..Hooks::new(context) }.run(name, args)
+    }
+
+    /// Runs one of the hooks before the commit. Returns its exit code; `None` without a hook.
+    pub fn run_before(&self, context: Context<'_>, name: &str, args: &[String]) -> Result<Option<u8>, Error> {
+        if self.none_before {
+            return Ok(None);
+        }
+        Hooks { variables: self.variables(), ..Hooks::new(context) }.run_any(name, args)
     }
 
     /// Runs `post-rewrite` after a commit has replaced another one. Its exit code has no effect.
@@ -216,9 +228,14 @@ impl<'a> Hooks<'a> {
         Hooks { context, dir: context.repo.child_dir(), variables: Vec::new(), input: Vec::new() }
     }
 
-    /// Runs all hooks of this name and combines their exit codes. Stops at a hook that cannot be
-    /// started.
+    /// Like [`Hooks::run_any`]. Returns 0 without a hook.
     fn run(&self, name: &str, args: &[String]) -> Result<u8, Error> {
+        Ok(self.run_any(name, args)?.unwrap_or(0))
+    }
+
+    /// Runs all hooks of this name and combines their exit codes. Stops at a hook that cannot be
+    /// started. Returns `None` without a hook.
+    fn run_any(&self, name: &str, args: &[String]) -> Result<Option<u8>, Error> {
         let mut commands: Vec<(Command, BString)> = configured(self.context.repo, name)
             .into_iter()
             .map(|command| (in_a_shell(command.as_bstr(), args), command))
@@ -226,14 +243,15 @@ impl<'a> Hooks<'a> {
         if let Some(path) = self.in_directory(name)? {
             commands.push((Command::new(&path), path.as_os_str().as_bytes().into()));
         }
-        let mut code = 0;
+        let mut code: Option<u8> = None;
         for (command, shown) in commands {
             self.context.events.before_program();
+            let before = code.unwrap_or(0);
             match started(command, |command| self.finished(self.variant(command).args(args))) {
-                Ok(status) => code |= exit_code(status, shown.as_bstr(), self.context.events),
+                Ok(status) => code = Some(before | exit_code(status, shown.as_bstr(), self.context.events)),
                 Err(error) => {
                     not_started(shown.as_bstr(), &error, self.context.events);
-                    return Ok(code | 1);
+                    return Ok(Some(before | 1));
                 }
             }
         }
@@ -295,8 +313,14 @@ impl<'a> Hooks<'a> {
     }
 }
 
-/// Runs `command`. A file that the kernel cannot execute is run as a shell script, as in Git.
-pub fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
+/// Runs `command`, which may change something. A file that the kernel cannot execute is run as a
+/// shell script, as in Git.
+pub fn started<T>(command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
+    sys::changes::note();
+    start(command, run)
+}
+
+fn start<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
     const EXEC_FORMAT_ERROR: i32 = 8;
     sys::interrupt::install();
     match run(&mut command) {

@@ -1,7 +1,13 @@
 //! Git working-tree operations, each as two calls: [`status`], [`switch`], [`restore`], [`reset`],
-//! [`clean`], [`add`], [`rm`], [`mv`], [`commit`], [`stash`], [`fetch`],
-//! [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`submodule`], [`checkpoint`], [`ci`],
-//! [`compare`], [`for_each_ref`], [`object_files`].
+//! [`clean`], [`add`], [`rm`], [`mv`], [`commit`], [`stash`], [`fetch`], [`pull`],
+//! [`fast_forward`], [`mod@clone`], [`worktree`], [`workspace`], [`base`], [`submodule`],
+//! [`checkpoint`], [`ci`], [`compare`].
+//!
+//! Those of scripts: [`for_each_ref`], [`show_ref`], [`update_ref`], [`symbolic_ref`],
+//! [`rev_parse`], [`ls_files`], [`diff`], [`check_attr`], [`check_ignore`], [`update_index`],
+//! [`checkout_index`], [`sparse_checkout`], [`hash_object`], [`make_tree`], [`commit_tree`],
+//! [`write_tree`], [`object_files`], [`commit_graph`], [`multi_pack_index`], [`index_pack`],
+//! [`config`], [`init`], [`ls_remote`].
 //!
 //! `plan(&repository, request)` examines everything, may refuse, and changes nothing. In a partial
 //! clone it fetches objects that it must read. [`PlanError::Unsupported`] exists only there.
@@ -40,29 +46,45 @@
 pub mod add;
 pub mod advice;
 pub mod base;
+pub mod check_attr;
+pub mod check_ignore;
+pub mod checkout_index;
 pub mod checkpoint;
 pub mod ci;
 pub mod clean;
 pub mod clone;
 pub mod color;
 pub mod commit;
+pub mod commit_graph;
+pub mod commit_tree;
 pub mod compare;
+pub mod config;
 pub mod context;
 pub mod date;
+pub mod diff;
 mod error;
 pub mod events;
+pub mod fast_forward;
 pub mod fetch;
 pub mod for_each_ref;
+pub mod hash_object;
 pub mod hooks;
 pub mod index;
+pub mod index_pack;
+pub mod init;
 pub mod lazy;
 pub mod locks;
+pub mod ls_files;
+pub mod ls_remote;
 pub mod maintenance;
+pub mod make_tree;
 pub mod monitor;
+pub mod multi_pack_index;
 pub mod mv;
 pub mod new_commit;
 pub mod notice;
 pub mod object_files;
+pub mod pull;
 pub mod read_tree;
 pub mod refs;
 mod refused;
@@ -70,10 +92,13 @@ pub mod relative;
 mod repository;
 pub mod reset;
 pub mod restore;
+pub mod rev_parse;
 pub mod rm;
 mod said;
 pub mod settings;
+pub mod show_ref;
 pub mod sign;
+pub mod sparse_checkout;
 pub mod sparse_index;
 pub mod stage;
 pub mod stash;
@@ -81,14 +106,18 @@ pub mod status;
 pub mod submodule;
 pub mod submodules;
 pub mod switch;
+pub mod symbolic_ref;
 pub mod trace;
 pub mod tracking;
 pub mod transaction;
 pub mod trash;
+pub mod update_index;
+pub mod update_ref;
 pub mod upstream;
 pub mod workspace;
 pub mod worktree;
 pub mod worktree_config;
+pub mod write_tree;
 
 pub use bstr;
 pub use engine::pathspec::Pathspecs;
@@ -96,7 +125,7 @@ pub use format::{HashKind, Mode, ObjectId};
 pub use sys::{Dir, FileType, UserPath};
 
 pub use context::Context;
-pub use error::{BaseError, Error, HeadChange, PlanError, RunError, StashError, TreeError};
+pub use error::{BaseError, ConfigError, Error, HeadChange, PlanError, RunError, StashError, TreeError};
 pub use events::{Events, Silent};
 pub use notice::Notice;
 pub use repository::{Environment, Repository};

@@ -1,7 +1,10 @@
 //! Starting `maintenance run --auto`, as Git does after a command that added objects.
 //!
 //! In a repository with workspaces, many commands ask for it at once. There one of them starts it,
-//! and the next start is a minute later: see `is_due`.
+//! and the next start is a minute later: see `is_due`. Nothing starts where it is certain that
+//! there is no work: see `work`.
+
+mod work;
 
 use std::{
     io::Write as _,
@@ -55,8 +58,11 @@ pub fn start_with(
         let value = repo.env().bytes("GIT_TEST_MAINT_AUTO_DETACH");
         value.and_then(|value| repo::parse_bool(Some(value))).unwrap_or(true)
     });
+    if context.events.git().is_none() {
+        return Ok(());
+    }
     // Nobody gives the settings of one command again.
-    if context.events.git().is_none() || settings.is_empty() && !is_due(repo) {
+    if settings.is_empty() && (!work::is_possible(repo) || !is_due(repo)) {
         return Ok(());
     }
     let quiet = if output == MaintenanceOutput::Quiet { "--quiet" } else { "--no-quiet" };

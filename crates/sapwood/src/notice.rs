@@ -8,7 +8,8 @@ use std::{
 };
 
 use bstr::BString;
-use repo::keys;
+use engine::midx::Notice as ObjectFile;
+use repo::{fsck::Line, keys};
 
 use crate::{text, upstream::Installed};
 
@@ -88,13 +89,21 @@ pub enum Notice {
     /// A message of a converter or filter, with its own prefix.
     Converter(String),
     /// A file could not be written or removed.
-    StepFailed(String),
+    StepFailed(BString),
+    /// A path without an entry, or with a file in its place, is left out.
+    Skipped(BString),
     /// A file could not be removed, and stays; nothing else depends on it.
     Undeleted(String),
     /// A file was changed by another program after it was examined, and stays.
     ChangedMeanwhile(BString),
     /// A file cannot be put into the index.
     NotStaged(BString),
+    /// A content has no object name, for this reason.
+    NotHashed(BString),
+    /// A path that no index may have is left out.
+    IgnoredPath(BString),
+    /// A setting will undo a change of the index as a whole.
+    Contradicted(String),
     /// A repository inside of the worktree was added as a submodule without a URL.
     EmbeddedRepository(BString),
     /// Paths that were named are ignored.
@@ -105,6 +114,10 @@ pub enum Notice {
     NotRemoved(BString),
     /// A file that a move replaces.
     Overwriting(BString),
+    /// A name that several refs have.
+    AmbiguousName(BString),
+    /// The name of a ref has the form of an object name.
+    ObjectNameWarning,
     /// A commit message is not UTF-8, though it should be.
     NotUtf8,
     /// A warning about signing.
@@ -134,6 +147,12 @@ pub enum Notice {
     ObjectStore(BString),
     /// A file of the object directory does not belong there.
     Garbage(BString),
+    /// A file of packs or commits cannot be used as it is.
+    ObjectFile(ObjectFile),
+    /// A flaw of an object in a pack.
+    ObjectFlaw(Line),
+    /// A warning about a new commit-graph.
+    CommitGraph(String),
     /// A pack or a directory of loose objects cannot be read.
     UnreadableObjects(String),
     /// A file with alternates cannot be read.
@@ -246,7 +265,10 @@ impl Notice {
             | Notice::Unreadable(..)
             | Notice::Converter(_)
             | Notice::IgnoredPaths(_)
+            | Notice::IgnoredPath(_)
+            | Notice::Skipped(_)
             | Notice::NotUtf8
+            | Notice::ObjectNameWarning
             | Notice::OutsideSparseCheckout(_)
             | Notice::LockRemoved(_)
             | Notice::InferringOrphan
@@ -273,6 +295,7 @@ impl Notice {
             | Notice::NotConcluded(_)
             | Notice::SubmoduleError(_)
             | Notice::NotStaged(_)
+            | Notice::NotHashed(_)
             | Notice::StepFailed(_)
             | Notice::ChangedMeanwhile(_) => Level::Error,
             Notice::CannotRun(..)
@@ -288,6 +311,8 @@ impl Notice {
             | Notice::UntrackedNotRestored
             | Notice::FetchError(_)
             | Notice::UnreadableObjects(_)
+            | Notice::ObjectFile(ObjectFile::Error(_))
+            | Notice::ObjectFlaw(Line::Error(_))
             | Notice::ObjectStore(_) => Level::Error,
             _ => Level::Warning,
         }
@@ -303,6 +328,18 @@ see your sparse-checkout definition and compare it to your working
 directory contents. Cleaning up any merge conflicts or staged
 changes before running 'git sparse-checkout clean' or 'git
 sparse-checkout reapply' may assist in this cleanup.";
+
+/// Git's warning about a ref whose name has the form of an object name.
+const OBJECT_NAME: &str = "\
+Git normally never creates a ref that ends with 40 hex characters
+because it will be ignored when you just specify 40-hex. These refs
+may be created by mistake. For example,
+
+  git switch -c $br $(git rev-parse ...)
+
+where \"$br\" is somehow empty and a 40-hex ref is created. Please
+examine these refs and maybe delete them. Turn this message off by
+running \"git config set advice.objectNameWarning false\"";
 
 /// The text of [`Notice::NotUtf8`].
 const NOT_UTF8: &str = "\
@@ -371,8 +408,10 @@ impl Notice {
             | Notice::MonitorFailed(text)
             | Notice::Converter(text)
             | Notice::NotConcluded(text)
-            | Notice::StepFailed(text)
             | Notice::Undeleted(text)
+            | Notice::Contradicted(text)
+            | Notice::CommitGraph(text)
+            | Notice::ObjectFile(ObjectFile::Error(text) | ObjectFile::Warning(text))
             | Notice::UnreadableObjects(text)
             | Notice::Base(text)
             | Notice::ContentsRemote(text)
@@ -381,6 +420,8 @@ impl Notice {
             Notice::NoBaseAdded(why) => format!("{why}\nUntil then no base is added there").into(),
             Notice::ContentsCopied(why) => format!("{why}\nUntil then contents are copied from there").into(),
             Notice::NotUtf8 => NOT_UTF8.into(),
+            Notice::AmbiguousName(name) => text!("refname '", name, "' is ambiguous."),
+            Notice::ObjectNameWarning => OBJECT_NAME.into(),
             Notice::Overwriting(path) => text!("overwriting '", path, "'"),
             Notice::EmbeddedRepository(path) => text!("adding embedded git repository: ", path),
             Notice::IgnoredPaths(paths) => text!(IGNORED, "\n", bstr::join("\n", paths)),
@@ -400,6 +441,9 @@ impl Notice {
             | Notice::SubmoduleFatal(text)
             | Notice::Plan(text)
             | Notice::NotStaged(text)
+            | Notice::NotHashed(text)
+            | Notice::StepFailed(text)
+            | Notice::Skipped(text)
             | Notice::Signature(text)
             | Notice::NotRemoved(text)
             | Notice::SignatureError(text)
@@ -416,12 +460,14 @@ impl Notice {
             | Notice::CrashFinding(text)
             | Notice::Fetch(text)
             | Notice::FetchError(text)
+            | Notice::ObjectFlaw(Line::Error(text) | Line::Warning(text))
             | Notice::Repository(text) => text.clone(),
             Notice::Upstream(installed) => installed.text(),
             Notice::RebaseCompleted(name) => {
                 text!("Completed the rebase of workspace '", name.as_bytes(), "'")
             }
             Notice::Remote(text) => text!("remote: ", text),
+            Notice::IgnoredPath(path) => text!("Ignoring path ", path),
             Notice::Transfer(text) => text!("info: ", text),
             Notice::UpToDate => "Already up to date.".into(),
             Notice::UntrackedNotRestored => "could not restore untracked files from stash".into(),

@@ -16,10 +16,7 @@ use repo::Repository;
 use crate::{
     Error, PlanError,
     context::Context,
-    settings::{
-        self,
-        refused::{self, Reader},
-    },
+    settings::refused::{self, Reader},
     submodules::{self, InSubmodule, SubmoduleTask},
     text,
     transaction::{Done, IndexTransaction, Start},
@@ -115,7 +112,7 @@ pub struct ReadTree<'a> {
 impl<'a> ReadTree<'a> {
     /// Locks the index and loads it.
     pub fn start(context: Context<'a>, request: Request) -> Result<ReadTree<'a>, Error> {
-        refused::check(context.repo, &[Reader::Refs, Reader::Hooks]).map_err(settings::Error::from)?;
+        refused::check(context.repo, &[Reader::Refs, Reader::Hooks])?;
         // Unless trees are merged, start with an empty index, so that a broken one can be replaced.
         let start = if request.merges() { Start::IndexOnly { dry_run: false } } else { Start::Empty };
         let transaction = IndexTransaction::start(context, start)?;

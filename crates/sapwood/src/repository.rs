@@ -10,6 +10,7 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use engine::pathspec::{Defaults, Pathspecs};
+use format::ObjectId;
 
 use crate::{
     Error,
@@ -76,6 +77,11 @@ impl Repository {
         let root = self.worktree().map_or(&b""[..], |root| root.as_os_str().as_bytes());
         let parsed = Pathspecs::parse(&patterns, self.inner.prefix(), root.as_bstr(), Defaults::default());
         parsed.map_err(|error| Error::Pathspec(error.message))
+    }
+
+    /// Returns the object that a revision names: for example `HEAD~2`, `main^{tree}`, `HEAD:file`.
+    pub fn resolve(&self, revision: &str) -> Result<ObjectId, Error> {
+        Ok(self.inner.rev_parse(revision.into())?)
     }
 
     /// Opens the repository again, for an operation that must see the settings of this moment: a

@@ -86,7 +86,7 @@ pub fn read(
     let mut there = Vec::new();
     if let Some(worktree) = worktree.filter(|_| before.is_some()) {
         there = sparse::present(worktree, &index)?;
-        if there.iter().any(|&at| index.entries()[at].mode.is_tree()) {
+        if there.iter().any(|&at| index.entry(at).mode.is_tree()) {
             before = None;
         }
     }
@@ -123,8 +123,7 @@ pub fn has_no_stray_directories(
     let Some(patterns) = wanted(repo)?.filter(|_| index.sparse) else { return Ok(false) };
     let is_inside = |entry: &Entry| entry.mode.is_tree() && patterns.includes(index.path(entry));
     let there = sparse::present(worktree, index)?;
-    Ok(!index.entries().iter().any(is_inside)
-        && !there.into_iter().any(|at| index.entries()[at].mode.is_tree()))
+    Ok(!index.entries().iter().any(is_inside) && !there.into_iter().any(|at| index.entry(at).mode.is_tree()))
 }
 
 /// Expands `index`, if it is sparse.

@@ -172,8 +172,8 @@ impl<'a> Stage<'a> {
 
     /// Publishes the objects so far if a `.gitattributes` file may have been staged. Attributes
     /// determine the conversion of later files, and Git reads them from the index if the entry is
-    /// up to date.
-    fn publish_attributes(&mut self) -> Result<(), Error> {
+    /// up to date. The check for racy files, when the index is written, reads them there too.
+    pub(crate) fn publish_attributes(&mut self) -> Result<(), Error> {
         if self.has_new_attributes {
             let objects = ObjectTransaction::new(self.context.settings.objects(self.context.repo));
             std::mem::replace(&mut self.objects, objects).publish()?;

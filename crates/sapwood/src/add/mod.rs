@@ -248,6 +248,7 @@ impl Examined<'_> {
             if let Some(executable) = adding.request.chmod {
                 report.has_wrong_modes |= !adding.chmod(&mut stage, executable);
             }
+            stage.publish_attributes()?;
             let Stage { staging, objects: new, before, .. } = stage;
             changed |= staging.is_changed();
             transaction.state.before = before;
@@ -255,10 +256,7 @@ impl Examined<'_> {
             objects = Some(new);
         }
         adding.context.check_interrupt()?;
-        if let Some(objects) = objects {
-            objects.publish()?;
-        }
-        transaction.finish(if changed { Recorded::Yes } else { Recorded::No })?;
+        transaction.finish_with(if changed { Recorded::Yes } else { Recorded::No }, objects)?;
         Ok(report)
     }
 }

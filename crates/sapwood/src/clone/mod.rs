@@ -54,7 +54,7 @@ use crate::{
     repository::{Environment, outside},
     said::Said,
     settings::{
-        self, Settings,
+        Settings,
         refused::{self, Reader},
     },
     status::messages,
@@ -175,7 +175,7 @@ pub(crate) fn plan_with(
     let open = lazy(open, &interrupt);
     let config = StandaloneConfig::load(&open).map_err(Error::from)?;
     let readers = [Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone];
-    refused::check_outside(&config, &readers).map_err(|error| Error::from(settings::Error::from(error)))?;
+    refused::check_outside(&config, &readers).map_err(Error::from)?;
     let progress = request.progress;
     let (names_program, bases) = (request.upload_pack.is_some(), request.bases.clone());
     let meter = Arc::<Meter>::default();
@@ -240,7 +240,7 @@ impl Request {
             resumable: self.resumable,
             interrupt: Some(Arc::clone(interrupt)),
             remote_progress: self.progress,
-            workers: sys::cores(),
+            workers: workers(),
             open: open.clone(),
             ..Options::default()
         }
@@ -256,6 +256,11 @@ pub fn check_password(
     let client = wire::Client::of(config);
     let url = client.url(prepared.source().url.as_bstr());
     client.check_password(&url).map_err(|error| Error::failed(error.to_string()))
+}
+
+/// Returns the number of threads that copy and check the objects of a clone: one for each core.
+pub fn workers() -> usize {
+    sys::cores()
 }
 
 /// Returns Git's own templates: beside the program `git`, or the one that is found in the

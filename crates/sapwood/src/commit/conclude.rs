@@ -48,6 +48,7 @@ impl Prepared<'_> {
         if self.trees.is_some() {
             return Ok(());
         }
+        self.write()?;
         let Context { repo, settings, .. } = self.context;
         let objects = ObjectTransaction::new(settings.objects(repo));
         let trees = engine::add::write_tree(&mut self.index, repo, &objects, Missing::Refused);
@@ -62,16 +63,19 @@ impl Conclusion<'_> {
     /// Creates the commit and moves HEAD. Returns the commit's name.
     pub fn conclude(
         &self,
-        prepared: Prepared<'_>,
+        prepared: &mut Prepared<'_>,
         message: &BString,
         author: &Person,
         committer: &Person,
     ) -> Result<ObjectId, Error> {
         let context = prepared.context;
-        let Context { repo, settings, events, .. } = context;
+        let Context { repo, events, .. } = context;
         let (action, ancestry) = self.ancestry(context)?;
         let tree = prepared.trees.as_ref().expect("they were made before the message was edited").root;
-        must_exist(repo, tree)?;
+        let (objects, index) = prepared.take_waiting();
+        if index.is_none() {
+            must_exist(repo, tree)?;
+        }
         let commit = NewCommit {
             tree,
             parents: ancestry.parents,
@@ -82,10 +86,9 @@ impl Conclusion<'_> {
             key: self.key,
         };
         let refs = refs::options(context)?;
-        let objects = ObjectTransaction::new(settings.objects(repo));
         let oid = commit.write(context, &objects)?;
         context.check_interrupt()?;
-        objects.publish()?;
+        prepared.write_with(objects, index)?;
         let action = repo.env().bytes("GIT_REFLOG_ACTION").unwrap_or(action.into());
         let subject = message.lines().next().unwrap_or_default();
         let log = text!(action, ": ", subject);

@@ -24,7 +24,7 @@ pub mod workspace;
 
 use std::{io, path::Path};
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::state;
 use format::ObjectId;
 use repo::{CommitText, GivenIdentity, Person, Who, keys};
@@ -43,7 +43,7 @@ use crate::{
     refs,
 };
 use conclude::Conclusion;
-use prepare::{Inputs, Prepared, PreparedFor, git_path, index_name};
+use prepare::{Inputs, Prepared, PreparedFor, Programs, git_path, index_name};
 
 /// The operation that a commit concludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +212,7 @@ pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanE
     let no_head = |error| Error::of_name(error, Error::Failed("could not parse HEAD".into()));
     let head = head.map(|head| repo.commit_text(head)).transpose().map_err(no_head)?;
     // Refuses a hook `reference-transaction` before any hook runs.
-    refs::options(context)?;
+    refs::planned_options(context)?;
     let mut draft = draft(context, &request, whence, head.as_ref())?;
     let mut source = request.author.clone();
     if source.commit.is_none() {
@@ -323,6 +323,7 @@ impl Plan<'_> {
 
     fn commit(&self, context: Context<'_>) -> Result<Report, Error> {
         let request = &self.request;
+        let before = before(context, request.no_verify, self.key.is_some())?;
         let inputs = Inputs {
             context,
             original_cwd: None,
@@ -331,18 +332,37 @@ impl Plan<'_> {
             whence: self.whence,
             selection: &request.selection,
             purpose: PreparedFor::Commit,
+            programs: before.programs,
         };
         let mut prepared = prepare::prepare(inputs)?;
+        let before = before.when_prepared(context, request.no_verify, &mut prepared)?;
+        let done = self.commit_prepared(context, &mut prepared, before);
+        // As in Git, a refused commit leaves its trees and a refreshed index.
+        let written = prepared.write();
+        let report = done?;
+        written?;
+        Ok(report)
+    }
+
+    fn commit_prepared(
+        &self,
+        context: Context<'_>,
+        prepared: &mut Prepared<'_>,
+        before: Before,
+    ) -> Result<Report, Error> {
+        let request = &self.request;
         if Whence::of(context.repo)? != self.whence {
             return Err(Error::Failed(OTHER_OPERATION.into()));
         }
         let variables = author::variables(&self.author);
         let file = prepared.file.clone();
-        let hooks = CommitHooks { variables: &variables, index: &file, no_editor: true };
-        let may_change = !request.no_verify && hooks::exists(context, "pre-commit")?;
-        if may_change {
-            self.run_hook(context, hooks, "pre-commit", &[])?;
-        }
+        let hooks = CommitHooks {
+            variables: &variables,
+            index: &file,
+            no_editor: true,
+            none_before: before.has_no_hooks,
+        };
+        let may_change = !request.no_verify && self.run_hook(context, hooks, "pre-commit", &[])?;
         let parent = parent_tree(context, self.head.as_ref(), request.amend)?;
         let may_be_empty = self.whence == Whence::Merge || request.allow_empty || self.amends_a_merge();
         if prepared.differs_from(parent) == Some(false) && !may_be_empty {
@@ -398,17 +418,22 @@ impl Plan<'_> {
         Ok(message)
     }
 
+    /// Returns true if there is such a hook.
     fn run_hook(
         &self,
         context: Context<'_>,
         hooks: CommitHooks<'_>,
         name: &'static str,
         args: &[String],
-    ) -> Result<(), Error> {
-        if hooks.run(context, name, args)? == 0 { Ok(()) } else { Err(Error::HookRefused(name)) }
+    ) -> Result<bool, Error> {
+        match hooks.run_before(context, name, args)? {
+            None => Ok(false),
+            Some(0) => Ok(true),
+            Some(_) => Err(Error::HookRefused(name)),
+        }
     }
 
-    fn conclude(&self, prepared: Prepared<'_>, message: &BString) -> Result<ObjectId, Error> {
+    fn conclude(&self, prepared: &mut Prepared<'_>, message: &BString) -> Result<ObjectId, Error> {
         let conclusion = Conclusion {
             head: self.head.as_ref(),
             whence: self.whence,
@@ -418,6 +443,74 @@ impl Plan<'_> {
         };
         conclusion.conclude(prepared, message, &self.author, &self.committer)
     }
+}
+
+/// The programs that run before a commit is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    /// The programs.
+    pub programs: Programs,
+    /// True if there is no hook among them, and no other program can install one meanwhile.
+    pub has_no_hooks: bool,
+}
+
+impl Before {
+    /// Some programs may run.
+    pub const SOME: Before = Before { programs: Programs::Some, has_no_hooks: false };
+
+    /// Looks again when the index is prepared, if a program may have installed a hook meanwhile.
+    pub fn when_prepared(
+        self,
+        context: Context<'_>,
+        no_verify: bool,
+        prepared: &mut Prepared<'_>,
+    ) -> Result<Before, Error> {
+        if self.programs == Programs::Some || self.has_no_hooks {
+            return Ok(self);
+        }
+        let found = found(context, no_verify)?;
+        if found == Found::Hooks {
+            prepared.write()?;
+            return Ok(Before::SOME);
+        }
+        Ok(Before { has_no_hooks: found == Found::None, ..self })
+    }
+}
+
+/// Returns the programs that run before a commit is made, other than an editor: hooks, and the one
+/// that signs.
+pub fn before(context: Context<'_>, no_verify: bool, signs: bool) -> Result<Before, Error> {
+    if signs {
+        return Ok(Before::SOME);
+    }
+    let found = found(context, no_verify)?;
+    if found == Found::Hooks {
+        return Ok(Before::SOME);
+    }
+    // Filters and monitors run while the index is prepared, before Git looks for a hook.
+    let starts_program = |name: &BStr| name.starts_with(b"filter.") || keys::core::FSMONITOR.is(name);
+    let has_no_hooks = found == Found::None && !context.repo.config_names().any(starts_program);
+    Ok(Before { programs: Programs::None, has_no_hooks })
+}
+
+/// The hooks before a commit that exist.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Hooks,
+    /// Only hooks that are ignored, which is reported when they would run.
+    Ignored,
+    None,
+}
+
+fn found(context: Context<'_>, no_verify: bool) -> Result<Found, Error> {
+    let ignored = Notices::default();
+    let verifying: &[&str] = if no_verify { &[] } else { &["pre-commit", "commit-msg"] };
+    for name in verifying.iter().chain(&["prepare-commit-msg"]) {
+        if hooks::exists(Context { events: &ignored, ..context }, name)? {
+            return Ok(Found::Hooks);
+        }
+    }
+    Ok(if ignored.into_vec().is_empty() { Found::None } else { Found::Ignored })
 }
 
 /// The file in which hooks and the editor find the message, in the Git directory of the worktree.
@@ -441,7 +534,12 @@ pub fn parent_tree(
 }
 
 /// Truncates and writes the file of a message. A file of another user is replaced.
+#[expect(clippy::disallowed_methods, reason = "Git writes the file anew, whatever is in it")]
 pub fn write_message(path: &Path, content: &[u8]) -> io::Result<()> {
+    sys::changes::aside(|| rewrite(path, content))
+}
+
+fn rewrite(path: &Path, content: &[u8]) -> io::Result<()> {
     use io::{ErrorKind, Write as _};
     let create = || by_path::create_new(path, 0o666);
     let file = match by_path::open_to_rewrite(path) {

@@ -5,6 +5,10 @@
 //! the lock file, where hooks find it, and replaces the index after the commit. Some paths: as with
 //! all changes, but the commit is created from another index, `next-index-<pid>.lock`, which is
 //! HEAD with these paths.
+//!
+//! Objects and index are written before a program can read them: a hook, the editor. Where none
+//! runs ([`Programs::None`]), they wait for the commit, so that one round of flushes makes them and
+//! the commit durable.
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +25,7 @@ use format::{
     index::{Entry, Flags, Index, Stage as Of},
 };
 use repo::{CommitText, keys, submodule::Ignore};
+use store::objects::ObjectTransaction;
 use sys::Dir;
 
 use super::Whence;
@@ -59,10 +64,37 @@ pub struct Prepared<'a> {
     pub trees: Option<Trees>,
     /// The file that contains the index, under the name that programs get.
     pub file: PathBuf,
-    /// The locked index that replaces the index after the commit.
+    /// The locked index that replaces the index after the commit, or before that if `waiting` says
+    /// so.
     next: Option<IndexTransaction<'a>>,
+    /// The part that is not written yet.
+    waiting: Option<Waiting<'a>>,
     /// The lock of the other index, for a commit of some paths.
     _other: Option<store::Lock>,
+}
+
+/// Objects and an index that are not written yet.
+struct Waiting<'a> {
+    objects: ObjectTransaction<'a>,
+    index: Write,
+}
+
+/// The way in which an index is written.
+#[derive(Clone, Copy)]
+pub(super) enum Write {
+    /// Into the lock file.
+    Aside,
+    /// In place, and then it is unlocked.
+    InPlace(Recorded),
+}
+
+/// The programs that run before the commit is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Programs {
+    /// Some may run.
+    Some,
+    /// None.
+    None,
 }
 
 /// The purpose for which an index is prepared.
@@ -91,6 +123,8 @@ pub struct Inputs<'a, 'p> {
     pub selection: &'p Selection,
     /// The purpose.
     pub purpose: PreparedFor,
+    /// The programs that run before the commit is made.
+    pub programs: Programs,
 }
 
 /// Prepares the index of a commit.
@@ -118,22 +152,39 @@ impl<'a> Inputs<'a, '_> {
         let worth = monitor::refresh(self.context, &mut transaction.index)?;
         let mut changed = transaction.state.differs_on_disk || worth == WriteIndex::Worthwhile;
         changed |= self.refresh(&mut transaction)?;
-        let objects = store::objects::ObjectTransaction::new(settings.objects(repo));
+        let objects = ObjectTransaction::new(settings.objects(repo));
         let known = transaction.index.cache_tree.clone();
         let trees = add::write_tree(&mut transaction.index, repo, &objects, Missing::Refused).ok();
         changed |= transaction.index.cache_tree != known;
         self.context.check_interrupt()?;
-        objects.publish()?;
-        transaction.finish(if changed { Recorded::Yes } else { Recorded::No })?;
-        Ok(Prepared {
+        let index = Write::InPlace(if changed { Recorded::Refreshed } else { Recorded::No });
+        self.prepared(transaction, trees, index_name(self.context), Waiting { objects, index })
+    }
+
+    /// Writes objects and index now, unless they can wait for the commit.
+    fn prepared(
+        &self,
+        mut transaction: IndexTransaction<'a>,
+        trees: Option<Trees>,
+        file: PathBuf,
+        waiting: Waiting<'a>,
+    ) -> Result<Prepared<'a>, Error> {
+        let index = std::mem::replace(&mut transaction.index, Index::empty(self.context.repo.hash()));
+        let mut prepared = Prepared {
             context: self.context,
             before: transaction.state.before.take(),
-            index: std::mem::replace(&mut transaction.index, Index::empty(repo.hash())),
+            index,
             trees,
-            file: index_name(self.context),
-            next: None,
+            file,
+            next: Some(transaction),
+            waiting: Some(waiting),
             _other: None,
-        })
+        };
+        // Without trees, an error may be printed, and the index is read for it.
+        if self.programs == Programs::Some || prepared.trees.is_none() {
+            prepared.write()?;
+        }
+        Ok(prepared)
     }
 
     /// `-a`, and `-i` with paths.
@@ -171,17 +222,8 @@ impl<'a> Inputs<'a, '_> {
         }
         let trees = add::write_tree(&mut transaction.index, repo, &objects, Missing::Refused).ok();
         self.context.check_interrupt()?;
-        objects.publish()?;
-        transaction.write_aside()?;
-        Ok(Prepared {
-            context: self.context,
-            before: transaction.state.before.take(),
-            index: std::mem::replace(&mut transaction.index, Index::empty(repo.hash())),
-            trees,
-            file: lock_name(&transaction),
-            next: Some(transaction),
-            _other: None,
-        })
+        let file = lock_name(&transaction);
+        self.prepared(transaction, trees, file, Waiting { objects, index: Write::Aside })
     }
 
     /// Puts the changes into the index. Returns the new objects.
@@ -190,13 +232,14 @@ impl<'a> Inputs<'a, '_> {
         transaction: &mut IndexTransaction<'a>,
         changes: &[Pair],
         options: stage::Options,
-    ) -> Result<store::objects::ObjectTransaction<'a>, Error> {
+    ) -> Result<ObjectTransaction<'a>, Error> {
         let repo = self.context.repo;
         let index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
         let before = transaction.state.before.take();
         let patterns = transaction.patterns()?;
         let mut stage = Stage::new(self.context, self.worktree, index, before, patterns, options)?;
         stage.update(changes, &self.selection.pathspecs)?;
+        stage.publish_attributes()?;
         let Stage { staging, objects, before, .. } = stage;
         transaction.state.before = before;
         transaction.index = staging.into_index();
@@ -239,14 +282,13 @@ impl<'a> Inputs<'a, '_> {
             PreparedFor::Status => None,
         };
         self.context.check_interrupt()?;
-        objects.publish()?;
-        transaction.write_aside()?;
+        write_aside(&mut transaction, objects)?;
         let path = repo.git_dir().join(format!("next-index-{}", std::process::id()));
         let mut lock = store::index::lock(&path, &settings.locks)?;
         let racy = RacyCheck::new(repo, self.worktree, &other)?;
         let is_modified = |path: &BStr, entry: &Entry| racy.is_modified(path, entry);
         let options = settings.index_to_write(&other, Some(false), self.context.events);
-        store::index::stage(&mut lock, &mut other, &options, &settings.fsync, &is_modified)?;
+        store::index::stage(&mut lock, &mut other, &options, &settings.fsync, &is_modified, None)?;
         Ok(Prepared {
             context: self.context,
             before: None,
@@ -254,6 +296,7 @@ impl<'a> Inputs<'a, '_> {
             trees,
             file: std::path::absolute(lock.lock_path()).unwrap_or_else(|_| lock.lock_path().to_owned()),
             next: Some(transaction),
+            waiting: None,
             _other: Some(lock),
         })
     }
@@ -268,8 +311,8 @@ impl<'a> Inputs<'a, '_> {
         }
         let mut seen = Seen::default();
         let mut chosen: Vec<BString> = Vec::new();
-        for entry in all.entries() {
-            let path = all.path(entry);
+        for entry in all.iter() {
+            let path = all.path(&entry);
             if !self.selection.pathspecs.is_empty()
                 && self.selection.pathspecs.matches_entry(path, entry.mode, &mut seen)
                 && !entry.flags.contains(Flags::SKIP_WORKTREE)
@@ -331,8 +374,8 @@ impl<'a> Inputs<'a, '_> {
             return Ok(());
         }
         let mut unmerged: Vec<&BStr> = Vec::new();
-        for entry in index.entries().iter().filter(|entry| entry.stage != Of::Normal) {
-            let path = index.path(entry);
+        for at in index.unmerged() {
+            let path = index.path_at(at);
             if unmerged.last() != Some(&path) {
                 unmerged.push(path);
             }
@@ -348,8 +391,8 @@ impl<'a> Inputs<'a, '_> {
     /// Returns an error unless each pathspec matches a tracked file.
     fn must_match(&self, index: &Index) -> Result<(), Error> {
         let mut seen = Seen::default();
-        for entry in index.entries() {
-            self.selection.pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen);
+        for at in 0..index.len() {
+            self.selection.pathspecs.matches_entry(index.path_at(at), index.mode_at(at), &mut seen);
         }
         self.unmatched(&seen)
     }
@@ -360,7 +403,7 @@ impl<'a> Inputs<'a, '_> {
     }
 }
 
-impl Prepared<'_> {
+impl<'a> Prepared<'a> {
     /// Returns a copy of the index for a reader.
     pub fn read(&self) -> Read {
         Read { index: self.index.clone(), before: self.before.clone(), seen: None, differs_on_disk: false }
@@ -373,7 +416,7 @@ impl Prepared<'_> {
             Some(tree) => self.trees.as_ref().map(|trees| trees.root != tree),
             None => {
                 let is_intended = |entry: &Entry| entry.flags.contains(Flags::INTENT_TO_ADD);
-                Some(!self.index.entries().iter().all(is_intended))
+                Some(!self.index.iter().all(|entry| is_intended(&entry)))
             }
         }
     }
@@ -388,10 +431,53 @@ impl Prepared<'_> {
         Ok(())
     }
 
-    /// Replaces the index by the next one.
-    pub fn publish(self) -> Result<(), store::Error> {
-        self.next.map_or(Ok(()), IndexTransaction::publish)
+    /// Writes the objects and the index, if they still wait, so that programs can read them.
+    /// Nothing refers to the objects, and the index gets new stat data, or stays in its lock file.
+    #[expect(clippy::disallowed_methods, reason = "Git writes the same objects and stat data once more")]
+    pub fn write(&mut self) -> Result<(), Error> {
+        let Some(waiting) = self.waiting.take() else { return Ok(()) };
+        sys::changes::aside(|| self.write_with(waiting.objects, Some(waiting.index)))
     }
+
+    /// Returns the transaction for the commit, and the index to write after it.
+    pub(super) fn take_waiting(&mut self) -> (ObjectTransaction<'a>, Option<Write>) {
+        match self.waiting.take() {
+            Some(waiting) => (waiting.objects, Some(waiting.index)),
+            None => (ObjectTransaction::new(self.context.settings.objects(self.context.repo)), None),
+        }
+    }
+
+    /// Publishes the objects, and then writes the index.
+    pub(super) fn write_with(
+        &mut self,
+        objects: ObjectTransaction<'a>,
+        index: Option<Write>,
+    ) -> Result<(), Error> {
+        let (Some(index), Some(transaction)) = (index, &mut self.next) else { return Ok(objects.publish()?) };
+        std::mem::swap(&mut transaction.index, &mut self.index);
+        transaction.state.before = self.before.take();
+        let written = match index {
+            Write::Aside => transaction.write_aside(objects),
+            Write::InPlace(recorded) => transaction.finish_with(recorded, Some(objects)),
+        };
+        self.before = transaction.state.before.take();
+        std::mem::swap(&mut transaction.index, &mut self.index);
+        if matches!(index, Write::InPlace(_)) {
+            self.next = None;
+        }
+        written
+    }
+
+    /// Replaces the index by the next one.
+    pub(super) fn publish(&mut self) -> Result<(), store::Error> {
+        self.next.take().map_or(Ok(()), IndexTransaction::publish)
+    }
+}
+
+/// Publishes the objects, to which nothing refers, and writes the index into its lock file.
+#[expect(clippy::disallowed_methods, reason = "Git writes the same objects once more")]
+fn write_aside(transaction: &mut IndexTransaction<'_>, objects: ObjectTransaction<'_>) -> Result<(), Error> {
+    sys::changes::aside(|| transaction.write_aside(objects))
 }
 
 fn lock_name(transaction: &IndexTransaction<'_>) -> PathBuf {

@@ -7,7 +7,7 @@
 //!
 //! Credentials come from the helpers and programs that the configuration and the environment name,
 //! as in Git. The notices about what the server and the steps said come when the transfer has
-//! ended. Submodules are not fetched.
+//! ended. Submodules are not fetched; [`submodules`] selects them for a caller that does.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,6 +27,7 @@ mod partial;
 mod prepare;
 mod restrict;
 pub mod several;
+pub mod submodules;
 mod unsupported;
 mod upstream;
 
@@ -52,7 +53,7 @@ pub use repo::{
 use repo::keys;
 
 pub use partial::become_partial;
-pub use prepare::{Offered, Prepared, negotiation, prepare, remote};
+pub use prepare::{Offered, Prepared, load, negotiation, prepare, remote};
 pub use unsupported::{Unsupported, unsupported};
 pub use upstream::set_upstream;
 
@@ -62,10 +63,7 @@ use crate::{
     hooks,
     maintenance::{self, MaintenanceOutput},
     said::Said,
-    settings::{
-        self,
-        refused::{self, Reader},
-    },
+    settings::refused::{self, Reader},
     text,
 };
 
@@ -156,8 +154,9 @@ pub fn plan(repository: &Repository, mut request: Request) -> Result<Plan<'_>, P
     let context = repository.context(&notices);
     let repo = context.repo;
     let readers = [Reader::Every, Reader::Repository, Reader::Refs];
-    refused::check(repo, &readers).map_err(|error| Error::from(settings::Error::from(error)))?;
+    refused::check(repo, &readers).map_err(Error::from)?;
     repo.check_grafts().map_err(Error::from)?;
+    unsupported::check_repository(repo)?;
     request.connect.interrupt.get_or_insert_with(|| repository.interrupt());
     if !request.refspecs.is_empty() {
         // Git prunes tags only if it fetches all that is configured.
@@ -226,10 +225,23 @@ impl Prepared {
             set_upstream(context, &self.remote, fetched)?;
         }
         if request.maintenance.unwrap_or(true) && !request.dry_run {
-            maintenance::start_auto(context, MaintenanceOutput::Quiet)?;
+            maintain(context, request.refetch, MaintenanceOutput::Quiet)?;
         }
         Ok(report)
     }
+}
+
+/// Starts Git's automatic maintenance. After [`Request::refetch`], which leaves many duplicate
+/// objects, it repacks, unless the configuration forbids that.
+pub fn maintain(context: Context<'_>, refetch: bool, output: MaintenanceOutput) -> Result<(), Error> {
+    let mut hints = Vec::new();
+    for (key, value) in [(keys::gc::AUTO_PACK_LIMIT, "1"), (keys::maintenance::INCREMENTAL_REPACK_AUTO, "-1")]
+    {
+        if refetch && context.repo.config(&key)? != Some(0) {
+            hints.push(text!(key.name(), "=", value));
+        }
+    }
+    maintenance::start_with(context, output, &hints)
 }
 
 /// The reports of the engine's fetch, which any thread may send.

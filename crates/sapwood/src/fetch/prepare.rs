@@ -44,7 +44,7 @@ pub fn remote(context: Context<'_>, name: &BStr) -> Result<Remote, Error> {
 }
 
 /// Reads the remote of this name or URL.
-pub(super) fn load(repo: &repo::Repository, name: &BStr) -> Result<Remote, Error> {
+pub fn load(repo: &repo::Repository, name: &BStr) -> Result<Remote, Error> {
     Remote::load(repo, name).map_err(|error| match error {
         remote::Error::Repo(error) => error.into(),
         remote::Error::Refspec(error) => Error::failed(error.to_string()),

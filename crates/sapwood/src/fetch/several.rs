@@ -20,12 +20,8 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::fetch::fetch_head::FetchHead;
 use repo::keys;
 
-use super::{FetchHeadPolicy, fetch_bundles, prepare::load};
-use crate::{
-    Error, Events, PlanError, Repository, RunError,
-    maintenance::{self, MaintenanceOutput},
-    text,
-};
+use super::{FetchHeadPolicy, Filter, fetch_bundles, maintain, prepare::load};
+use crate::{Error, Events, PlanError, Repository, RunError, maintenance::MaintenanceOutput, text};
 
 /// The remotes of a fetch.
 #[derive(Clone, Default)]
@@ -55,12 +51,7 @@ pub struct Plan<'r> {
 pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanError> {
     let Request { remotes, mut each } = request;
     each.connect.interrupt.get_or_insert_with(|| repository.interrupt());
-    if each.filter.is_some() {
-        return Err(Error::failed(FILTERS_ONE).into());
-    }
-    if each.atomic {
-        return Err(Error::failed(ATOMIC_FROM_ONE).into());
-    }
+    check(each.filter.as_ref(), each.atomic)?;
     let repo = &repository.inner;
     let remotes = if remotes.is_empty() { all_remotes(repo)? } else { members(repo, &remotes)? };
     for remote in &remotes {
@@ -72,11 +63,31 @@ pub fn plan(repository: &Repository, request: Request) -> Result<Plan<'_>, PlanE
     Ok(Plan { repository, remotes, each })
 }
 
-/// Git's refusals of options that concern one remote.
-pub const FILTERS_ONE: &str =
-    "--filter can only be used with the remote configured in extensions.partialclone";
-/// See [`FILTERS_ONE`].
-pub const ATOMIC_FROM_ONE: &str = "--atomic can only be used when fetching from one remote";
+/// Refuses options that concern one remote.
+pub fn check(filter: Option<&Filter>, atomic: bool) -> Result<(), Error> {
+    if filter.is_some() {
+        let text = "--filter can only be used with the remote configured in extensions.partialclone";
+        return Err(Error::failed(text));
+    }
+    if atomic {
+        return Err(Error::failed("--atomic can only be used when fetching from one remote"));
+    }
+    Ok(())
+}
+
+/// Returns the number of remotes to fetch from at once: `asked`, or else `fetch.parallel`. The
+/// number 0 means one for each core. A negative number is an error.
+pub fn jobs(repo: &repo::Repository, asked: Option<i32>) -> Result<usize, Error> {
+    let jobs = match asked {
+        Some(jobs) => jobs,
+        None => repo.config(&keys::fetch::PARALLEL)?,
+    };
+    match usize::try_from(jobs) {
+        Ok(0) => Ok(sys::cores()),
+        Ok(jobs) => Ok(jobs),
+        Err(_) => Err(Error::failed("fetch.parallel cannot be negative")),
+    }
+}
 
 impl Plan<'_> {
     /// Fetches from each remote. Ends early only if it is interrupted.
@@ -101,7 +112,7 @@ impl Plan<'_> {
             report.remotes.push((remote, fetched));
         }
         if each.maintenance.unwrap_or(true) && !each.dry_run {
-            maintenance::start_auto(context, MaintenanceOutput::Quiet)?;
+            maintain(context, each.refetch, MaintenanceOutput::Quiet)?;
         }
         Ok(report)
     }
@@ -157,7 +168,7 @@ pub fn remotes_of(repo: &repo::Repository, name: &BStr) -> Result<Vec<BString>, 
 }
 
 /// Returns the names, each once.
-pub fn without_repeats(names: Vec<BString>) -> Vec<BString> {
+fn without_repeats(names: Vec<BString>) -> Vec<BString> {
     names.into_iter().fold(Vec::new(), |mut kept, name| {
         if !kept.contains(&name) {
             kept.push(name);
@@ -167,7 +178,7 @@ pub fn without_repeats(names: Vec<BString>) -> Vec<BString> {
 }
 
 /// Returns the remotes and the members of the groups, each once.
-fn members(repo: &repo::Repository, names: &[BString]) -> Result<Vec<BString>, Error> {
+pub fn members(repo: &repo::Repository, names: &[BString]) -> Result<Vec<BString>, Error> {
     let mut all = Vec::new();
     for name in names {
         let found = remotes_of(repo, name.as_bstr())?;

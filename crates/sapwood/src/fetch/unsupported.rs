@@ -1,8 +1,10 @@
-//! Remotes that only Git can fetch from.
+//! Remotes that only Git can fetch from, and repositories that only Git can fetch into.
 
 use bstr::{BStr, BString};
 use repo::keys;
 use sys::{FileType, by_path};
+
+use crate::{PlanError, refs};
 
 /// A property of a remote that sapwood does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,4 +57,14 @@ pub fn unsupported(repo: &repo::Repository, name: &BStr) -> Option<Unsupported> 
         return Some(Unsupported::ForeignVcs);
     }
     is_set(repo.config_str(&keys::remote::PROXY.of(name))).then_some(Unsupported::Proxy)
+}
+
+/// Returns an error for a state in which only Git changes refs as it does. The settings
+/// `fetch.uriProtocols` and `transfer.advertiseSID` change no result, so they are not refused.
+pub(super) fn check_repository(repo: &repo::Repository) -> Result<(), PlanError> {
+    refs::check_state(repo)?;
+    if !matches!(by_path::stat(&repo.common_dir().join("packed-refs.new")), Ok(None)) {
+        return Err(PlanError::Unsupported("repositories with a file 'packed-refs.new'"));
+    }
+    Ok(())
 }

@@ -41,10 +41,7 @@ use self::{
 };
 use crate::{
     Error, Events, Notice, PlanError, RunError,
-    settings::{
-        self,
-        refused::{self, Reader as SettingsReader},
-    },
+    settings::refused::{self, Reader as SettingsReader},
     text,
 };
 
@@ -107,8 +104,7 @@ pub struct Listed {
 /// Lists the refs. Changes nothing.
 pub fn plan(repository: &crate::Repository, request: Request) -> Result<Plan, PlanError> {
     let readers = [SettingsReader::Every];
-    let checked = refused::check(&repository.inner, &readers);
-    checked.map_err(|error| Error::from(settings::Error::from(error)))?;
+    refused::check(&repository.inner, &readers).map_err(Error::from)?;
     let mut listed = list(&repository.inner, request)?;
     match listed.failed.take() {
         Some(error) => Err(error.into()),

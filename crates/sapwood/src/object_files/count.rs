@@ -1,7 +1,8 @@
 //! The number of loose objects, and the content of the object directory.
 //!
-//! Order: files that linked worktrees should not have; loose objects; packs. Nothing is changed. As
-//! in Git, a file that cannot be examined is garbage.
+//! Order: files that linked worktrees should not have; loose objects; packs. As in Git, the first
+//! loose object comes after the files in the pack directories that are not packs: Git looks for the
+//! object there. Nothing is changed. A file that cannot be examined is garbage.
 //!
 //! ```no_run
 //! use sapwood::{Repository, Silent, object_files::count};
@@ -17,6 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use format::ObjectId;
 use repo::Repository;
 use sys::by_path;
 
@@ -63,7 +65,7 @@ pub fn plan(repository: &crate::Repository, request: Request) -> Result<Plan, Pl
     let notices = Notices::default();
     let readers = [settings::refused::Reader::Every, settings::refused::Reader::Repository];
     let checked = settings::refused::check(&repository.inner, &readers);
-    checked.map_err(|error| Error::from(settings::Error::from(error)))?;
+    checked.map_err(Error::from)?;
     let report = count(&repository.inner, request, &notices);
     Ok(Plan { report, notices: notices.into_vec() })
 }
@@ -105,15 +107,67 @@ const SHARED_PATHS: &[&str] = &[
 pub fn count(repo: &Repository, request: Request, events: &dyn Events) -> Report {
     let shown = repo.display_objects_dir();
     let mut report = Report::default();
-    if request.verbose {
-        report.find_shared_paths(repo, events);
+    if !request.verbose {
+        report.count_loose(repo, &shown, None, events);
+        return report;
     }
-    report.count_loose(repo, request, &shown, events);
-    if request.verbose {
-        packs::count(&mut report, repo, &shown.join("pack"), events);
-        crate::status::messages::about_objects(repo, events);
-    }
+    report.find_shared_paths(repo, events);
+    let mut stores = Stores::of(repo, events);
+    report.count_loose(repo, &shown, Some(&mut stores), events);
+    stores.examine(&mut report, stores.dirs.len());
+    let (dir, shown) = (repo.objects_dir().join("pack"), shown.join("pack"));
+    packs::count(&mut report, repo, [&dir, &shown], &stores.packs, events);
     report
+}
+
+/// The object directories. Git examines one when it first looks for an object in its packs.
+struct Stores<'a> {
+    repo: &'a Repository,
+    events: &'a dyn Events,
+    /// The directories in Git's order, and their paths in messages.
+    dirs: Vec<(PathBuf, PathBuf)>,
+    /// The number of directories that were examined.
+    examined: usize,
+    /// The names of the packs in the first directory.
+    packs: Vec<Vec<u8>>,
+}
+
+impl<'a> Stores<'a> {
+    fn of(repo: &'a Repository, events: &'a dyn Events) -> Stores<'a> {
+        let own = (repo.objects_dir().to_owned(), repo.display_objects_dir());
+        let alternates = repo.objects().directories().skip(1).map(|dir| (dir.clone(), dir.clone()));
+        let dirs = std::iter::once(own).chain(alternates).collect();
+        Stores { repo, events, dirs, examined: 0, packs: Vec::new() }
+    }
+
+    /// Reports the garbage in the first `count` directories, unless this was done.
+    fn examine(&mut self, report: &mut Report, count: usize) {
+        while self.examined < count {
+            let is_first = self.examined == 0;
+            if is_first {
+                crate::status::messages::about_objects(self.repo, self.events);
+            }
+            let (dir, shown) = &self.dirs[self.examined];
+            let (dir, shown) = (dir.join("pack"), shown.join("pack"));
+            let packs = packs::find_garbage(report, [&dir, &shown], self.events);
+            if is_first {
+                self.packs = packs;
+            }
+            self.examined += 1;
+        }
+    }
+
+    /// Returns true if a pack has the object. Examines the directories that Git searches for it.
+    fn is_packed(&mut self, report: &mut Report, object: &ObjectId) -> bool {
+        let is_packed = self.repo.objects().locate_packed(object).is_some();
+        if self.examined < self.dirs.len() {
+            let files = if is_packed { self.repo.objects().files_of(object) } else { Vec::new() };
+            let has = |dir: &Path| files.iter().any(|file| file.starts_with(dir.join("pack")));
+            let found = self.dirs.iter().position(|(dir, _)| has(dir));
+            self.examine(report, found.map_or(self.dirs.len(), |number| number + 1));
+        }
+        is_packed
+    }
 }
 
 impl Report {
@@ -126,8 +180,15 @@ impl Report {
         paths.filter(present).for_each(|path| self.add_garbage("garbage found", &path, &path, events));
     }
 
-    /// Counts the files in the directories of loose objects.
-    fn count_loose(&mut self, repo: &Repository, request: Request, shown: &Path, events: &dyn Events) {
+    /// Counts the files in the directories of loose objects, and those that the `stores` also have
+    /// in packs.
+    fn count_loose(
+        &mut self,
+        repo: &Repository,
+        shown: &Path,
+        mut stores: Option<&mut Stores<'_>>,
+        events: &dyn Events,
+    ) {
         for number in super::directories(repo) {
             let Some(Loose { dir, shown, files }) = super::loose(repo, shown, number, events) else { return };
             let mut path = dir;
@@ -137,10 +198,12 @@ impl Report {
                     (Some(object), Ok(found)) if found.is_file() => {
                         self.loose += 1;
                         self.loose_size += found.blocks() * 512;
-                        let is_packed = request.verbose && repo.objects().locate_packed(&object).is_some();
-                        self.prunable += u64::from(is_packed);
+                        if let Some(stores) = &mut stores {
+                            let is_packed = stores.is_packed(self, &object);
+                            self.prunable += u64::from(is_packed);
+                        }
                     }
-                    _ if request.verbose => {
+                    _ if stores.is_some() => {
                         self.add_garbage("garbage found", &path, &shown.join(&file.name), events);
                     }
                     _ => {}

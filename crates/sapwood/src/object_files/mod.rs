@@ -2,6 +2,7 @@
 //! objects that packs also contain.
 
 pub mod count;
+mod dir;
 mod packs;
 pub mod prune_packed;
 
@@ -15,6 +16,7 @@ use format::ObjectId;
 use repo::Repository;
 use sys::by_path;
 
+pub use self::dir::ObjectDir;
 use crate::{Events, Notice};
 
 /// A directory of loose objects.

@@ -13,9 +13,15 @@ use crate::{Events, Notice};
 /// The suffixes of a pack and its companion files.
 const SUFFIXES: &[&str] = &[".idx", ".rev", ".pack", ".bitmap", ".keep", ".promisor", ".mtimes"];
 
-/// Counts the packs in the pack directory, which messages call `shown`.
-pub(super) fn count(counts: &mut Report, repo: &Repository, shown: &Path, events: &dyn Events) {
-    let dir = &repo.objects_dir().join("pack");
+/// Reports the files of a pack directory that do not belong there. The second path is for messages.
+/// Returns the names of the packs that have an index, without suffix.
+///
+/// In Git's order: files with other suffixes as the directory lists them, then groups by name.
+pub(super) fn find_garbage(
+    counts: &mut Report,
+    [dir, shown]: [&Path; 2],
+    events: &dyn Events,
+) -> Vec<Vec<u8>> {
     let mut of_packs = Vec::new();
     for (name, _) in by_path::list(dir).unwrap_or_default() {
         let bytes = name.as_encoded_bytes();
@@ -26,20 +32,37 @@ pub(super) fn count(counts: &mut Report, repo: &Repository, shown: &Path, events
         }
     }
     of_packs.sort_unstable();
-    for group in of_packs.chunk_by(|one, other| stem(one) == stem(other)) {
-        let has =
-            |suffix: &str| group.iter().any(|name| name.as_encoded_bytes().ends_with(suffix.as_bytes()));
-        let reason = match (has(".pack"), has(".idx")) {
-            (true, true) => {
-                add_pack(counts, repo, [dir, shown], stem(&group[0]), events);
-                continue;
-            }
+    let mut rest = of_packs.as_slice();
+    while let Some(first) = rest.first() {
+        // As in Git, `a.idx.pack` belongs to the group of `a.idx`.
+        let stem = [stem(first), b"."].concat();
+        let (group, others) =
+            rest.split_at(rest.iter().take_while(|name| name.as_encoded_bytes().starts_with(&stem)).count());
+        rest = others;
+        let has = |suffix: &[u8]| group.iter().any(|name| &name.as_encoded_bytes()[stem.len()..] == suffix);
+        let reason = match (has(b"pack"), has(b"idx")) {
+            (true, true) => continue,
             (true, false) => "no corresponding .idx",
             (false, true) => "no corresponding .pack",
             (false, false) => "no corresponding .idx or .pack",
         };
         group.iter().for_each(|name| counts.add_garbage(reason, &dir.join(name), &shown.join(name), events));
     }
+    let indexes = of_packs.iter().filter(|name| name.as_encoded_bytes().ends_with(b".idx"));
+    let is_whole =
+        |stem: &[u8]| of_packs.binary_search(&sys::os_str(&[stem, b".pack"].concat()).to_owned()).is_ok();
+    indexes.map(stem).filter(|stem| is_whole(stem)).map(<[u8]>::to_vec).collect()
+}
+
+/// Counts the packs `stems` of a pack directory, whose second path is for messages.
+pub(super) fn count(
+    counts: &mut Report,
+    repo: &Repository,
+    dirs: [&Path; 2],
+    stems: &[Vec<u8>],
+    events: &dyn Events,
+) {
+    stems.iter().for_each(|stem| add_pack(counts, repo, dirs, stem, events));
 }
 
 fn is_multi_pack_index(name: &[u8]) -> bool {

@@ -87,7 +87,7 @@ pub fn prepare<'a>(
 ) -> Result<Prepared<'a>, PlanError> {
     let mut prepared = plan(context, request, target, false)?;
     if prepared.request.pathspecs.is_empty() {
-        let refs = refs::options(context)?;
+        let refs = refs::planned_options(context)?;
         if let Target::Commit(commit) = target {
             switch::check_reset(context.repo, &refs, commit)
                 .map_err(Error::cannot_move_head(HeadChange::Reset))?;

@@ -17,8 +17,9 @@ use repo::{
     Repository, keys,
     keys::{BoolOr, Key, LogAll},
 };
+pub use store::Fsync;
 use store::{
-    Fsync, LockOptions, OBJECT_FILES_ARE_DEPRECATED, SharedRepository, Wait,
+    LockOptions, OBJECT_FILES_ARE_DEPRECATED, SharedRepository, Wait,
     index::{Access, Expire, ReadOptions, WriteOptions},
     refs::{Locks, LogPolicy},
 };
@@ -127,11 +128,7 @@ impl Settings {
                 (None, None) => (many_files.then_some(4), ""),
             };
         let wrong_version = version.filter(|version| !(2..=4).contains(version)).map(|_| source);
-        let locks = LockOptions {
-            wait: Wait::No,
-            shared: shared(repo)?,
-            record_pid: repo.config(&keys::core::LOCKFILE_PID)?,
-        };
+        let locks = locks(repo)?;
         Ok(Settings {
             workers,
             threshold,
@@ -357,6 +354,12 @@ pub fn fsync(test: Option<&BStr>, config: &dyn config::Config, events: &dyn Even
     });
     warnings.into_iter().for_each(|warning| events.notice(Notice::Fsync(warning)));
     Ok(fsync)
+}
+
+/// `core.sharedRepository`, `core.lockfilePid`
+pub fn locks(repo: &Repository) -> Result<LockOptions, Error> {
+    let shared = shared(repo)?;
+    Ok(LockOptions { wait: Wait::No, shared, record_pid: repo.config(&keys::core::LOCKFILE_PID)? })
 }
 
 /// `core.sharedRepository`

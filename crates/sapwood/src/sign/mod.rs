@@ -20,10 +20,7 @@ use crate::{
     context::Context,
     hooks,
     notice::Notice,
-    settings::{
-        self,
-        refused::{self, Reader},
-    },
+    settings::refused::{self, Reader},
     text,
 };
 
@@ -78,7 +75,7 @@ impl Purpose {
 /// If the program fails, its error is reported, and [`Error::NotSigned`] is returned.
 pub fn sign(context: Context<'_>, content: &[u8], key: Option<&BStr>) -> Result<Vec<u8>, Error> {
     let Context { repo, events, .. } = context;
-    refused::check(repo, &[Reader::Signing]).map_err(settings::Error::from)?;
+    refused::check(repo, &[Reader::Signing])?;
     let signer = Signer { repo, events, format: Format::of(repo), purpose: Purpose::Git };
     let key = match key.filter(|key| !key.is_empty()) {
         Some(key) => Some(key.to_owned()),
@@ -257,6 +254,7 @@ impl Signer<'_> {
             command.stdin(Stdio::piped());
         }
         sys::interrupt::install();
+        sys::changes::note();
         let mut run = || {
             let mut child = command.spawn()?;
             let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) else {

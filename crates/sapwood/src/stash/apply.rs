@@ -201,11 +201,12 @@ pub fn prepare<'a>(
 }
 
 /// Writes the trees of an index, which the merge reads.
+#[expect(clippy::disallowed_methods, reason = "nothing refers to the trees; Git writes the same ones")]
 fn tree(context: Context<'_>, index: &mut Index) -> Result<ObjectId, PlanError> {
     let objects = objects::ObjectTransaction::new(context.settings.objects(context.repo));
     let trees = write_tree(index, context.repo, &objects, Missing::Refused);
     let root = trees.map_err(|error| before_changes(context)(error.into()))?.root;
-    objects.publish().map_err(Error::from)?;
+    sys::changes::aside(|| objects.publish()).map_err(Error::from)?;
     Ok(root)
 }
 

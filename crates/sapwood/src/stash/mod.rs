@@ -48,10 +48,7 @@ use repo::Repository;
 pub use crate::error::StashError;
 use crate::{
     Context, Error, PlanError,
-    settings::{
-        self,
-        refused::{self, Reader},
-    },
+    settings::refused::{self, Reader},
 };
 
 /// The ref of the stash. Its reflog has the entries.
@@ -64,7 +61,7 @@ pub fn check(repo: &Repository) -> Result<(), Error> {
         return Err(Error::NoWorktree);
     }
     let readers = [Reader::Plumbing, Reader::Refs, Reader::Hooks];
-    Ok(refused::check(repo, &readers).map_err(settings::Error::from)?)
+    Ok(refused::check(repo, &readers)?)
 }
 
 /// Returns the commit of the newest entry, if any.

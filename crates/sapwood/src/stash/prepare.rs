@@ -162,7 +162,7 @@ impl Request {
         if !self.moves_head() {
             return Ok(());
         }
-        let refs = refs::options(context)?;
+        let refs = refs::planned_options(context)?;
         match switch::check_reset(context.repo, &refs, head.commit) {
             Err(_) if context.hands_over => Err(PlanError::Unsupported("refs that cannot be written")),
             checked => Ok(checked.map_err(Error::from)?),
@@ -195,8 +195,8 @@ impl Request {
 
 fn seen_in(specs: &Pathspecs, index: &Index) -> Seen {
     let mut seen = Seen::default();
-    for entry in index.entries() {
-        specs.matches_entry(index.path(entry), entry.mode, &mut seen);
+    for at in 0..index.len() {
+        specs.matches_entry(index.path_at(at), index.mode_at(at), &mut seen);
     }
     seen
 }
@@ -239,7 +239,7 @@ fn check(repo: &Repository, request: &Request, changes: &Changes, index: &Index)
     if (request.keep_index || is_refused) && changes.paths.iter().any(is_unknown) {
         return Err(PlanError::Unsupported("files that the index lacks"));
     }
-    if request.target() == Target::Index && index.entries().is_empty() {
+    if request.target() == Target::Index && index.is_empty() {
         return Err(PlanError::Unsupported("empty indexes that are kept"));
     }
     if specs.is_empty() || request.untracked == Untracked::Stay {

@@ -89,6 +89,20 @@ impl Change {
         })
     }
 
+    /// Returns HEAD's entry. If HEAD and index are equal, only the difference of the worktree
+    /// contains it.
+    pub fn in_head(&self) -> Option<(Mode, ObjectId)> {
+        if self.index.is_some() { self.head_side } else { self.index_side }
+    }
+
+    /// Returns the mode of the file in the worktree, which is the index's if they are equal.
+    pub fn mode_in_worktree(&self) -> Option<Mode> {
+        match self.worktree {
+            Some(_) => self.worktree_mode,
+            None => self.index_side.map(|(mode, _)| mode),
+        }
+    }
+
     /// Adds a difference of the worktree. An unmerged path occurs twice: first as unmerged, and
     /// then as a change against our side.
     pub(super) fn take_unstaged(&mut self, pair: Pair) {

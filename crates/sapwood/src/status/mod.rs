@@ -27,7 +27,7 @@ mod request;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use bstr::BString;
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::operations::Operations;
 use repo::{DetachedFrom, Head};
 use sys::Dir;
@@ -86,6 +86,17 @@ impl Status {
     /// Returns true if a path is unmerged.
     pub fn has_conflicts(&self) -> bool {
         self.changes.values().any(|change| change.conflict().is_some())
+    }
+
+    /// Returns the name of a detached HEAD: the target of the rebase, or the commit that was
+    /// checked out.
+    pub fn detached_name(&self) -> &BStr {
+        let detached = || self.detached.as_ref().map(|detached| &detached.name);
+        let name = match &self.operations.rebase {
+            Some(rebase) => rebase.onto.as_ref(),
+            None => detached(),
+        };
+        name.map_or(BStr::new(""), |name| name.as_bstr())
     }
 }
 

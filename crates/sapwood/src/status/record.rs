@@ -6,7 +6,7 @@
 
 use bstr::BStr;
 use engine::{checkout::RacyCheck, monitor::WriteIndex};
-use format::index::{Entry, Flags, Index, Stat};
+use format::index::{Entry, Index, Stat};
 use store::index::Fingerprint;
 use sys::Dir;
 
@@ -51,9 +51,8 @@ pub(super) fn record(
         || is_racy
         || refreshed_index.monitor == WriteIndex::Worthwhile;
     for (at, stat) in refreshed_index.refreshed {
-        let entry = &mut index.entries_mut()[at];
-        entry.stat = stat;
-        entry.flags.insert(Flags::UPTODATE);
+        index.update(at, |entry| entry.stat = stat);
+        index.set_uptodate(at);
     }
     for at in refreshed_index.proved {
         is_worth_writing |= index.set_fsmonitor_valid(at);

@@ -436,8 +436,8 @@ impl<'a> Submodules<'a> {
         let settings = Settings::read(&submodule, self.context.events)?;
         let context = Context { repo: &submodule, settings: &settings, ..self.context };
         let index = load_index(context)?;
-        let entries = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
-        let mut links: Vec<(&BStr, ObjectId)> = entries.map(|it| (index.path(it), it.oid)).collect();
+        let link = |at| (index.path_at(at), index.entry(at).oid);
+        let mut links: Vec<(&BStr, ObjectId)> = index.gitlinks().map(link).collect();
         links.dedup_by_key(|link| link.0);
         if links.is_empty() {
             return Ok(true);
@@ -482,9 +482,9 @@ impl<'a> Submodules<'a> {
 
     /// Returns the new `.gitmodules`, if the plan writes it.
     fn recorded(&self, plan: &Plan) -> Result<Option<Modules>, Error> {
-        let written = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
+        let written = plan.writes.iter().filter(|write| plan.index.path_at(write.entry) == GITMODULES);
         let mut found =
-            written.filter(|entry| plan.index.path(entry) == GITMODULES && !entry.mode.is_gitlink());
+            written.map(|write| plan.index.entry(write.entry)).filter(|entry| !entry.mode.is_gitlink());
         let Some(entry) = found.next() else { return Ok(None) };
         self.warned.set(true);
         let mut reader = self.context.repo.objects().reader();
@@ -541,9 +541,9 @@ pub fn as_fatal(error: Error) -> Result<BString, Error> {
 
 /// Returns the submodules that a plan writes: index of the step, path, commit.
 fn links(plan: &Plan) -> impl Iterator<Item = (usize, &BStr, ObjectId)> {
-    let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]).enumerate();
-    let links = entries.filter(|(_, entry)| entry.mode.is_gitlink());
-    links.map(|(at, entry)| (at, plan.index.path(entry), entry.oid))
+    let entries = plan.writes.iter().map(|write| write.entry).enumerate();
+    let links = entries.filter(|(_, at)| plan.index.mode_at(*at).is_gitlink());
+    links.map(|(step, at)| (step, plan.index.path_at(at), plan.index.entry(at).oid))
 }
 
 /// Returns the files and symlinks that the plan removes or replaces.
@@ -552,5 +552,5 @@ fn removed_paths(plan: &Plan) -> impl Iterator<Item = &BStr> {
         plan.removals.iter().filter(|removal| !removal.gitlink).map(|removal| removal.path.as_bstr());
     let replaced =
         plan.writes.iter().filter(|write| matches!(write.premise, Premise::Unchanged(_) | Premise::Anything));
-    removed.chain(replaced.map(|write| plan.index.path(&plan.index.entries()[write.entry])))
+    removed.chain(replaced.map(|write| plan.index.path_at(write.entry)))
 }

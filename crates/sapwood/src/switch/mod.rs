@@ -28,7 +28,7 @@ mod steps;
 
 use std::fmt;
 
-use bstr::BString;
+use bstr::{BStr, BString};
 pub use engine::{
     diff::Pair,
     switch::{state::Ended, tracking::Track},
@@ -54,6 +54,12 @@ pub enum Rules {
     Switch,
     /// `git checkout`
     Checkout,
+}
+
+/// Returns true if a word has special characters of a pattern: `*`, `?`, `[` or a backslash. Git
+/// does not take such a word for the name of a remote's branch.
+pub fn has_wildcards(word: &BStr) -> bool {
+    word.iter().any(|&byte| format::wildmatch::is_special(byte))
 }
 
 /// A branch to create.

@@ -4,12 +4,12 @@ use engine::switch::{self, Target, names};
 use store::refs::{LogPolicy, Options};
 
 use super::{NewBranchKind, Request, Track, prepare::NewHead};
-use crate::{Context, Error, HeadChange, refs, text, upstream};
+use crate::{Context, Error, HeadChange, PlanError, refs, text, upstream};
 
 /// Returns the options for changing refs. A reflog that is asked for a new branch means HEAD's too,
 /// as in Git.
-pub(super) fn options(context: Context<'_>, request: &Request) -> Result<Options, Error> {
-    let mut refs = refs::options(context)?;
+pub(super) fn options(context: Context<'_>, request: &Request) -> Result<Options, PlanError> {
+    let mut refs = refs::planned_options(context)?;
     let new = request.new_branch.as_ref().filter(|new| new.kind != NewBranchKind::Orphan);
     if request.reflog && new.is_some() {
         refs.log = LogPolicy::Standard;

@@ -9,16 +9,13 @@ use engine::{
     diff::Pair,
     sparse::Purpose,
 };
-use format::{
-    ObjectId,
-    index::{Entry, Index},
-};
+use format::{ObjectId, index::Index};
 
 use super::{Done, Filled, IncompleteSteps, IndexTransaction, Recorded, Target, Unfilled};
 use crate::{
     Error, PlanError,
     events::Filtered,
-    index::load_index,
+    index::{load_index, must_have_been_readable},
     notice::Notice,
     sparse_index,
     submodules::{self, Submodules},
@@ -101,6 +98,8 @@ impl IndexTransaction<'_> {
 
     /// Executes a plan. The caller then calls [`IndexTransaction::finish`].
     pub fn carry_out(&mut self, plan: Plan) -> Result<Done, Error> {
+        // Entries that stay in their file were read while planning.
+        must_have_been_readable()?;
         self.report_warnings(&plan);
         self.preflight(&plan)?;
         let submodules = self.submodules.take();
@@ -190,7 +189,7 @@ impl IndexTransaction<'_> {
             self.report_outcome(step.path.as_ref(), outcome);
         }
         for (step, outcome) in plan.writes.iter().zip(&report.writes) {
-            let path = plan.index.path(&plan.index.entries()[step.entry]);
+            let path = plan.index.path_at(step.entry);
             if self.target.prefix.is_empty() {
                 self.report_outcome(path, outcome)
             } else {
@@ -203,7 +202,7 @@ impl IndexTransaction<'_> {
     fn note_fatal(&mut self, plan: &Plan, report: &Report) -> bool {
         self.report.fatal = report.fatal().map(ToString::to_string);
         let dead = report.first_directory_failure().map(|(step, error)| {
-            let path = text!(self.target.lead, plan.index.path(entry(plan, step)));
+            let path = text!(self.target.lead, plan.index.path_at(plan.writes[step].entry));
             let dir = missing_directory(&self.target.worktree, &path);
             format!("cannot create directory at '{dir}': {}", sys::reason(error))
         });
@@ -239,7 +238,7 @@ impl IndexTransaction<'_> {
         self.report.written = report.writes.iter().filter(written).count();
         self.report
             .collided
-            .extend(report.collided().map(|step| plan.index.path(entry(plan, step)).to_owned()));
+            .extend(report.collided().map(|step| plan.index.path_at(plan.writes[step].entry).to_owned()));
         self.report.was_undeleted |=
             report.removals.iter().any(|outcome| matches!(outcome, Outcome::Undeleted(_)));
         self.report.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
@@ -259,7 +258,7 @@ impl IndexTransaction<'_> {
     /// Fetches the objects that the plan needs and that a partial clone lacks, before anything is
     /// changed.
     fn fetch_missing(&self, plan: &Plan) -> Result<(), Error> {
-        let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
+        let entries = plan.writes.iter().map(|write| plan.index.entry(write.entry));
         let blobs = entries.filter(|entry| !entry.mode.is_gitlink());
         Ok(self.context.repo.objects().fetch_to_read(&mut blobs.map(|entry| entry.oid))?)
     }
@@ -279,18 +278,13 @@ impl IndexTransaction<'_> {
             // This error stopped the whole operation, which ends with it.
             Outcome::Failed(StepError::Convert(_)) => return,
             Outcome::Failed(StepError::Io { action: Action::CreateDirectory, .. }) => return,
-            Outcome::Failed(error) => Notice::StepFailed(error.message(path)),
+            Outcome::Failed(error) => Notice::StepFailed(error.message(path).into()),
             Outcome::Undeleted(error) => Notice::Undeleted(error.message(path)),
             Outcome::Stale => Notice::ChangedMeanwhile(path.to_owned()),
             _ => return,
         };
         self.context.events.notice(notice);
     }
-}
-
-/// Returns the entry that a step writes.
-fn entry(plan: &Plan, step: usize) -> &Entry {
-    &plan.index.entries()[plan.writes[step].entry]
 }
 
 /// Returns the first missing directory on the way to `path`.

@@ -17,7 +17,7 @@ use engine::{
     checkout::{self, Attributes, ChangedEntry, Force, Links},
     sparse::{self, Patterns},
 };
-use format::index::{Index, Stage};
+use format::index::Index;
 use repo::convert::{Delays, Metadata};
 
 use crate::{
@@ -183,6 +183,9 @@ pub struct Unfilled {
 pub enum Recorded {
     /// The index is written.
     Yes,
+    /// The index is written. Only stat data and cached trees have changed, so a power cut may undo
+    /// it.
+    Refreshed,
     /// The index is not written: `restore --source` changes the worktree alone.
     No,
 }
@@ -342,8 +345,8 @@ impl<'a> IndexTransaction<'a> {
 
     /// Returns the unmerged paths, in order.
     pub fn unmerged(&self) -> Vec<BString> {
-        let entries = self.index.entries().iter().filter(|entry| entry.stage != Stage::Normal);
-        let mut paths: Vec<BString> = entries.map(|entry| self.index.path(entry).to_owned()).collect();
+        let mut paths: Vec<BString> =
+            self.index.unmerged().map(|at| self.index.path_at(at).to_owned()).collect();
         paths.dedup();
         paths
     }

@@ -88,7 +88,7 @@ impl<'a> IndexTransaction<'a> {
         let outside = |entry: &Entry| {
             !entry.mode.is_tree() && patterns.is_some_and(|by| !by.includes(before.path(entry)))
         };
-        if before.entries().iter().any(outside) {
+        if before.iter().any(|entry| outside(&entry)) {
             Err(PlanError::Unsupported("a sparse index with files outside of the cone"))
         } else {
             Ok(())
@@ -97,7 +97,7 @@ impl<'a> IndexTransaction<'a> {
 
     /// Returns the submodules, if they follow the superproject and some may exist.
     pub(super) fn submodules_of(&self, index: &Index) -> Result<Option<Submodules<'a>>, Error> {
-        let is_there = || index.entries().iter().any(|entry| entry.mode.is_gitlink());
+        let is_there = || index.gitlinks().next().is_some();
         let Some(mover) = self.policy.recurses else { return Ok(None) };
         if !submodules::may_be_active(self.context.repo) && !is_there() {
             return Ok(None);

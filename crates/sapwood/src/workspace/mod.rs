@@ -14,6 +14,7 @@
 //! - [`maker`], [`supply`], [`build`], [`places`]: the files of a new workspace, and its base;
 //! - [`mounts`], [`inner`], [`durable`], [`missing`], [`crash`]: mounting, and what it may find;
 //! - [`budget`]: removing those that nobody needs;
+//! - [`gc`]: completing what killed commands began;
 //! - [`class`]: what each one is to its user;
 //! - [`conflicts`]: what would conflict if two workspaces were merged;
 //! - [`quota`]: the most that a workspace may have on the disk;
@@ -30,6 +31,7 @@ pub mod crash;
 pub mod create;
 pub mod durable;
 pub mod freeze;
+pub mod gc;
 pub mod inner;
 pub mod land;
 pub mod list;

@@ -6,6 +6,8 @@ use bstr::{BString, ByteSlice as _};
 use format::config::Edit;
 use repo::keys;
 
+use crate::{Error, settings::Settings};
+
 /// The kind of the mount, as far as Git's monitor settings depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remote {
@@ -27,6 +29,13 @@ pub fn monitor_settings(program: &Path, remote: Remote) -> Vec<Edit> {
         edits.push(set(keys::fsmonitor::ALLOW_REMOTE.name(), "true".into()));
     }
     edits
+}
+
+/// Writes the [`monitor_settings`] into the configuration of one worktree, which
+/// [`crate::worktree_config::begin`] has enabled. `git_dir` is its Git directory.
+pub fn configure(git_dir: &Path, settings: &Settings, program: &Path, remote: Remote) -> Result<(), Error> {
+    let (file, edits) = (git_dir.join("config.worktree"), monitor_settings(program, remote));
+    Ok(store::config::edit(&file, &edits, &settings.config_locks, &settings.fsync)?)
 }
 
 /// Returns the command line for `core.fsmonitor`, quoted for the shell.

@@ -168,7 +168,7 @@ fn has_staged_changes(
     let read = ReadOptions { verify: true, ..ReadOptions::default() };
     let index = index::load(&copy.0.join("index"), repo.hash(), &read)?;
     // Its file may be ignored.
-    if index.entries().iter().any(|entry| entry.flags.contains(Flags::INTENT_TO_ADD)) {
+    if index.has_any(Flags::INTENT_TO_ADD) {
         return Ok(true);
     }
     let root = Dir::open(top).map_err(|source| Error::CannotOpen { path: top.clone(), source })?;
@@ -334,6 +334,5 @@ fn used_submodule(top: &Dir, index: &Index) -> Option<BString> {
         Err(error) => error.kind() == ErrorKind::NotFound,
         Ok(dir) => dir.is_empty().unwrap_or(false),
     };
-    let submodules = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
-    submodules.map(|entry| index.path(entry)).find(|path| !is_unused(path)).map(BStr::to_owned)
+    index.gitlinks().map(|at| index.path_at(at)).find(|path| !is_unused(path)).map(BStr::to_owned)
 }

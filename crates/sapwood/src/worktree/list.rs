@@ -18,10 +18,7 @@ pub use repo::{Worktree, WorktreeHead, WorktreeHeadKind};
 use super::records::{lock_reason, prune_reason};
 use crate::{
     Error, Events, PlanError, RunError,
-    settings::{
-        self,
-        refused::{self, Reader},
-    },
+    settings::refused::{self, Reader},
 };
 
 /// The options of a list.
@@ -75,7 +72,7 @@ impl Plan {
 
 /// Examines the worktrees.
 pub fn examine(repo: &Repository, request: Request) -> Result<Report, Error> {
-    refused::check(repo, &[Reader::Every, Reader::Refs]).map_err(settings::Error::from)?;
+    refused::check(repo, &[Reader::Every, Reader::Refs])?;
     let mut worktrees = repo.worktrees()?;
     worktrees[1..].sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
     let found = |worktree: Worktree| -> Result<Found, Error> {

@@ -359,9 +359,8 @@ pub fn refuse_submodules(repo: &Repository, worktree: &Worktree) -> Result<(), E
     let options = store::index::ReadOptions::default();
     let index = store::index::load(&worktree.git_dir.join("index"), repo.hash(), &options);
     let index = index.map_err(|error| Error::failed(error.to_string()))?;
-    let gitlinks = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
-    for entry in gitlinks {
-        let gitfile = worktree.path.join(sys::os_str(index.path(entry))).join(".git");
+    for at in index.gitlinks() {
+        let gitfile = worktree.path.join(sys::os_str(index.path_at(at))).join(".git");
         let populated = match repo.read_gitfile(&gitfile) {
             Ok(_) => true,
             Err(GitfileError::IsADirectory) => repo.is_git_directory(&gitfile),

@@ -3,6 +3,7 @@
 use sapwood::{
     Error, Silent,
     add::{self, Request, Task},
+    commit,
     events::{Events, Staged},
 };
 use testkit::{Repo, Sandbox};
@@ -104,4 +105,37 @@ fn refuses_paths_that_are_not_there() {
     let refused = add::plan(&repository, request).err().expect("a refusal");
     let sapwood::PlanError::Failed(Error::Unmatched(paths)) = refused else { panic!("{refused}") };
     assert_eq!(paths, ["new/file"]);
+}
+
+/// A racy file is compared by the attributes in the new index, whose object must exist by then.
+#[test]
+fn adds_attributes_beside_a_racy_file() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    for path in ["racy", ".gitattributes"] {
+        repo.write(path, "1\n");
+    }
+    let at_once = |path: &str| {
+        let file = std::fs::File::options().append(true).open(repo.join(path)).expect("opened");
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30)).expect("set");
+    };
+    at_once("racy");
+    repo.git(&["add", "."]);
+    at_once(".git/index");
+    for (path, text) in [(".gitattributes", "racy text\n"), ("dir/.gitattributes", "f text\n")] {
+        repo.write(path, text);
+    }
+    let repository = open(&repo);
+    let paths = || repository.pathspecs(&[".gitattributes", "dir"]).expect("pathspecs");
+    let request = Request { pathspecs: paths(), ..Request::default() };
+    let report = add::plan(&repository, request).expect("a plan").run(&Silent).expect("an add");
+    assert!(report.is_complete(), "{report:?}");
+    repo.git(&["fsck", "--no-dangling"]);
+    assert_eq!(repo.git(&["show", ":.gitattributes"]).stdout, "racy text\n");
+    repo.write(".gitattributes", "racy -text\n");
+    at_once(".git/index");
+    let mut request = commit::Request::staged("one");
+    request.selection.pathspecs = paths();
+    commit::plan(&repository, request).expect("a plan").run(&Silent).expect("a commit");
+    assert_eq!(repo.git(&["show", "HEAD:.gitattributes"]).stdout, "racy -text\n");
 }

@@ -170,6 +170,20 @@ fn a_failure_leaves_the_refs() {
     assert!(matches!(fetch::plan(&repository, wrong), Err(PlanError::Failed(_))));
 }
 
+/// A plan leaves a repository to Git in which only Git fetches as it should.
+#[test]
+fn leaves_some_repositories_to_git() {
+    let scene = Scene::new();
+    let ours = scene.repo("ours");
+    let is_left = || matches!(fetch::plan(&open(&ours), Request::default()), Err(PlanError::Unsupported(_)));
+    assert!(!is_left());
+    ours.write(".git/packed-refs.new", "");
+    assert!(is_left());
+    ours.remove(".git/packed-refs.new");
+    ours.git(&["config", "fetch.uriProtocols", "https"]);
+    assert!(!is_left(), "the server sends the objects itself then");
+}
+
 /// Warnings of the fetch come with the run.
 #[test]
 fn notices_come_with_the_run() {

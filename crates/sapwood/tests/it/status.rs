@@ -49,6 +49,35 @@ fn finds_what_git_finds() {
     assert_eq!(status.untracked, ["dir/untracked"]);
 }
 
+/// The settings of untracked paths and renames, with `git status` as the oracle.
+#[test]
+fn configured_options_find_what_git_finds() {
+    let sandbox = Sandbox::new();
+    let repo = changed(&sandbox);
+    repo.git(&["mv", "same", "renamed"]);
+    let settings: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("status.showUntrackedFiles", "all"), ("status.renames", "false")],
+        &[("status.showUntrackedFiles", "false"), ("diff.renames", "copies")],
+        &[("diff.renames", "false"), ("status.renames", "true"), ("status.showUntrackedFiles", "true")],
+    ];
+    for settings in settings {
+        settings.iter().for_each(|(key, value)| drop(repo.git(&["config", *key, *value])));
+        let repository = open(&repo);
+        let request = Request::configured(&repository).expect("valid settings");
+        let status = status::plan(&repository, request).expect("a plan").run(&Silent).expect("a status");
+        let sources = status.changes.values().filter(|change| change.rename.is_some()).count();
+        let theirs = repo.git(&["status", "--porcelain"]).stdout.to_string();
+        let lines = |start: &str| theirs.lines().filter(|line| line.starts_with(start)).count();
+        assert_eq!((sources, status.untracked.len()), (lines("R"), lines("??")), "{settings:?}");
+        settings.iter().for_each(|(key, _)| drop(repo.git(&["config", "--unset", *key])));
+    }
+    repo.git(&["config", "status.showUntrackedFiles", "some"]);
+    let refused = Request::configured(&open(&repo)).expect_err("a wrong value").to_string();
+    assert_eq!(refused, "Invalid untracked files mode 'some'");
+    assert!(repo.try_git(&["status"]).stderr.to_string().contains(&refused));
+}
+
 /// Only a plan that runs writes the index.
 #[test]
 fn a_plan_changes_nothing() {

@@ -46,10 +46,7 @@ use crate::{
     Error, Events, Notice, PlanError, Repository, RunError, Silent,
     events::Notices,
     index::load_index,
-    settings::{
-        self,
-        refused::{self, Reader},
-    },
+    settings::refused::{self, Reader},
     text,
 };
 
@@ -124,7 +121,7 @@ pub fn plan(repository: &Repository, mut request: Request) -> Result<Plan<'_>, P
         return Err(Error::NoWorktree.into());
     }
     let readers = [Reader::Every, Reader::Repository, Reader::Refs];
-    refused::check(repo, &readers).map_err(|error| Error::from(settings::Error::from(error)))?;
+    refused::check(repo, &readers).map_err(Error::from)?;
     repo.check_grafts().map_err(Error::from)?;
     if repo.extensions().submodule_paths {
         return Err(PlanError::Unsupported("repositories with extensions.submodulePathConfig"));

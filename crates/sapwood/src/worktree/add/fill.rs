@@ -10,7 +10,7 @@ use crate::{
     Error, Notice,
     reset::{self, Mode},
     settings::{
-        self, Settings,
+        Settings,
         refused::{self, Reader},
     },
     status::messages::about_objects,
@@ -21,7 +21,7 @@ use crate::{
 pub(crate) fn reset(worktrees: &Worktrees<'_>, top: &Path, quiet: bool) -> Result<(), Error> {
     let repo = open(worktrees.repo, top)?;
     let settings = Settings::read(&repo, worktrees.events)?;
-    refused::check(&repo, &[Reader::Refs, Reader::Hooks]).map_err(settings::Error::from)?;
+    refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
     let request = reset::Request {
         mode: Mode::Hard,
         recurse_submodules: Some(false),

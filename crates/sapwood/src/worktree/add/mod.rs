@@ -40,7 +40,7 @@ use crate::{
     events::Notices,
     locks,
     settings::{
-        self, Settings,
+        Settings,
         refused::{self, Reader},
     },
     text,
@@ -173,6 +173,13 @@ pub fn basename(path: &BStr) -> &BStr {
     path.rsplit_str("/").next().unwrap_or_default().as_bstr()
 }
 
+/// Returns the name that the repository gives to a worktree at `path`, unless another one has it:
+/// the last component, changed where it could not be a part of a ref name. The name of a path that
+/// cannot be a worktree's is empty.
+pub fn default_name(path: &BStr) -> BString {
+    refname::sanitized(basename(path))
+}
+
 impl Request {
     /// Returns an error for options that exclude one another.
     pub fn check(&self) -> Result<(), Error> {
@@ -225,10 +232,10 @@ impl<'a> Add<'a> {
         if at.shown.is_empty() {
             return Err(Error::failed(sys::Refused::Empty.to_string()));
         }
-        if refname::sanitized(basename(at.shown.as_bstr())).is_empty() {
+        if default_name(at.shown.as_bstr()).is_empty() {
             return Err(Error::Failed(text!("'", at.shown, "' names no place for a worktree")));
         }
-        refused::check(worktrees.repo, &[Reader::Refs, Reader::Hooks]).map_err(settings::Error::from)?;
+        refused::check(worktrees.repo, &[Reader::Refs, Reader::Hooks])?;
         Ok(Add { worktrees, repo: worktrees.repo, settings, request, at, source })
     }
 }

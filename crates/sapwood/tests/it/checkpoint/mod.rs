@@ -3,6 +3,7 @@
 mod damaged;
 mod expiry;
 mod forks;
+mod limits;
 mod model;
 mod random;
 mod refused;
@@ -20,6 +21,8 @@ use sapwood::{
 use testkit::{Repo, Sandbox};
 
 use crate::open;
+
+const NONE_LEFT: &str = "nothing to undo: 1 back is asked for, and 0 are there";
 
 /// A repository with two files and a commit.
 fn committed(sandbox: &Sandbox) -> Repo<'_> {
