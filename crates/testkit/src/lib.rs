@@ -17,11 +17,13 @@
 //! - [`shim`]: runs other programs with sapwood in Git's place, and reads the log of its calls.
 //! - [`wait_for_group`]: waits for a program and ends all processes that it started.
 //! - [`shared_data`]: the bundles with real histories that slow tests check out.
+//! - [`each_alone`]: steps that each run in a process of their own.
 //! - [`noise`]: bytes that do not compress.
 //! - [`FILTER_PROTOCOL`]: the beginning of scripts of long-running filters.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
+mod alone;
 pub mod container;
 pub mod costs;
 pub mod crash;
@@ -42,6 +44,7 @@ mod tools;
 pub mod weather;
 pub mod wildcards;
 
+pub use alone::each_alone;
 pub use data::{noise, shared_data};
 pub use disk::{Disk, NoMountsBelow};
 pub use filter::FILTER_PROTOCOL;
@@ -50,4 +53,4 @@ pub use mount::{CaseInsensitive, ErofsImage, detach};
 pub use oracle::{Oracle, Snapshot, wording};
 pub use recorded::{RecordedDisk, Unflushed};
 pub use sandbox::{Repo, Run, Sandbox};
-pub use tools::{has_program, need_program};
+pub use tools::{copy_program, has_program, need_program, write_program};

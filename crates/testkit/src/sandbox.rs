@@ -150,6 +150,15 @@ impl Repo<'_> {
         command
     }
 
+    /// Like [`Repo::command`], for a program that gets signals. They have their default action,
+    /// even if this process ignores them: a shell ignores SIGINT and SIGQUIT in its background
+    /// jobs, and `nohup` ignores SIGHUP.
+    pub fn interruptible(&self, program: &Path) -> Command {
+        let mut command = self.command("env".as_ref());
+        command.arg("--default-signal=HUP,INT,QUIT").arg(program);
+        command
+    }
+
     /// Writes a file, and creates its directories.
     pub fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
         let path = self.join(path);
@@ -159,9 +168,9 @@ impl Repo<'_> {
 
     /// Writes an executable file.
     pub fn write_executable(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
-        self.write(path.as_ref(), content);
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(self.join(path), mode).expect("the file was just written");
+        let path = self.join(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("directories can be made");
+        crate::write_program(&path, content);
     }
 
     /// Creates a symbolic link.

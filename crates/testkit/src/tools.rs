@@ -2,6 +2,7 @@
 //! package of each.
 
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -37,6 +38,26 @@ pub(crate) fn need_system_program(name: &str) -> PathBuf {
 pub(crate) fn find_system_program(name: &str) -> Option<PathBuf> {
     let dirs = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
     dirs.iter().map(|dir| Path::new(dir).join(name)).find(|path| path.exists())
+}
+
+/// Writes an executable file. The kernel executes no file that a process has open for writing
+/// (ETXTBSY), and a child that another thread of this process has just forked inherits the open
+/// files: a shell writes the file instead.
+pub fn write_program(path: &Path, text: impl AsRef<[u8]>) {
+    let mut shell = Command::new("sh")
+        .args(["-c", "cat >\"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    shell.stdin.take().expect("a pipe").write_all(text.as_ref()).expect("the shell reads it");
+    assert!(shell.wait().expect("a child").success(), "{} is not written", path.display());
+}
+
+/// Copies a program. Another program does it, for the reason that [`write_program`] names.
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("install").args([from, to]).status().expect("a program of coreutils");
+    assert!(copied.success(), "{} is not written", to.display());
 }
 
 /// Returns true if the program can be started.

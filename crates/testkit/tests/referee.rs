@@ -80,8 +80,7 @@ fn a_git_that_errs_is_found_out() {
          case $1 in checkout-index) exit 7 ;; esac\nexec '{}' \"$@\"\n",
         git.display()
     );
-    fs::write(&shim, text).expect("an empty directory");
-    fs::set_permissions(&shim, fs::Permissions::from_mode(0o755)).expect("just written");
+    testkit::write_program(&shim, text);
     let output = referee(dir.path(), &source, &git, &shim, &["t2006"]);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
 

@@ -57,8 +57,7 @@ fn a_registry_gets_the_password_of_docker() {
     let config = |text: String| std::fs::write(dir.path().join("config.json"), text).expect("writable");
     let helper = |script: &str| {
         let path = dir.path().join("docker-credential-test");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("writable");
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("its owner");
+        testkit::write_program(&path, format!("#!/bin/sh\n{script}\n"));
     };
     let remote = || open(&address, &variables, &Tuning::default()).expect("opened");
 

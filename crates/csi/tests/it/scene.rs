@@ -130,8 +130,7 @@ impl Scene {
                 programs.display(),
                 program.display()
             );
-            fs::write(programs.join(name), text).expect("a new file");
-            fs::set_permissions(programs.join(name), fs::Permissions::from_mode(0o755)).expect("it is ours");
+            testkit::write_program(&programs.join(name), text);
         }
     }
 
