@@ -5,6 +5,13 @@
 
 #![cfg_attr(not(test), no_main)]
 
+/// Returns the function that borrows a field of a command's request, for an option's declaration.
+macro_rules! field {
+    ($($name:ident).+) => {
+        |request: &mut Request| &mut request.$($name).+
+    };
+}
+
 mod commands;
 mod git;
 mod help;
@@ -18,12 +25,7 @@ use session::{
     invocation::{Invocation, Program},
     trace::Trace,
 };
-use term::{
-    failure::Failure,
-    interrupt::{self, Interrupt},
-};
-
-use crate::term::text::os_error;
+use term::{failure::Failure, interrupt, process};
 
 /// musl's allocator has one lock for all threads (docs/design/build.md).
 #[cfg(target_env = "musl")]
@@ -33,19 +35,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 // The program defines the C function `main` itself and skips the set-up of Rust's library. The test
 // harness has a `main` of its own, and nothing calls `start` there.
 #[cfg(not(test))]
-sys::entry!(start);
+process::entry!(start);
 
 #[cfg_attr(test, allow(dead_code))]
 fn start(argv: Vec<OsString>) -> u8 {
     let started = std::time::Instant::now();
-    sys::set_up();
-    sys::bound_heap();
-    sys::survive_unreadable_maps();
-    Interrupt::prepare();
+    process::set_up();
     if let Some(name) = shim::called_as_git(argv.first()) {
         return shim::run(name, argv, started);
     }
-    readable(run(argv, started)).unwrap_or_else(conclude)
+    process::readable(run(argv, started)).unwrap_or_else(conclude)
 }
 
 fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> {
@@ -59,20 +58,6 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
     invocation.profile.report(&invocation.command.to_string());
     trace.exit(result.as_ref().map_or_else(Failure::code, |code| *code));
     result
-}
-
-/// Returns an error if a mapped file could not be read and no other code reported it: it is the
-/// cause of any other failure.
-fn readable(result: Result<u8, Failure>) -> Result<u8, Failure> {
-    let Some((path, error)) = sys::unreported_unreadable_map() else { return result };
-    let message = format!("unable to read '{}': {}", path.display(), os_error(&error));
-    match result {
-        Ok(_) => {}
-        Err(failure @ (Failure::Signal(_) | Failure::Usage(_))) => return Err(failure),
-        Err(failure) if failure.mentions(&message) => return Err(failure),
-        Err(failure) => failure.print(),
-    }
-    Err(Failure::fatal(message))
 }
 
 /// Prints the pending messages of a failure and returns the exit code.

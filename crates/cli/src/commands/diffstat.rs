@@ -3,7 +3,6 @@
 //!
 //! Settings and names that need unsupported rules are left to the real Git. Without a real Git,
 //! nothing is printed in that case.
-//! is printed then.
 
 use std::process::Stdio;
 

@@ -55,7 +55,6 @@ pub(crate) mod record;
 mod reset;
 mod rev_parse;
 mod rm;
-mod scan_messages;
 mod shell_init;
 mod show_ref;
 mod sparse_checkout;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     session::{invocation::Invocation, real_git},
-    term::{console, failure::Failure, text::os_str},
+    term::{console, failure::Failure, process, text::os_str},
 };
 
 /// Runs `command` in the original directory of this run. Returns its exit code.
@@ -48,6 +48,7 @@ pub(crate) fn by_git(run: &Invocation, name: &str, args: &[BString]) -> Result<u
     };
     git.args(name.split(' ')).args(args.iter().map(|arg| os_str(arg)));
     console::flush();
+    process::note_change();
     let status = git.status().map_err(|error| Failure::fatal(format!("cannot run git {name}: {error}")))?;
     let signal = || 128 + status.signal().unwrap_or(0);
     Ok(u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1))

@@ -1,11 +1,9 @@
 //! Shared code of commands that write files for a whole object directory: a subcommand that options
 //! may precede, and `--object-dir`.
 
-use std::path::{Path, PathBuf};
-
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
-use sys::by_path;
+use sapwood::object_files::ObjectDir;
 
 use super::{
     obstacles::{grafts, partial},
@@ -55,39 +53,13 @@ pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
-/// An object directory.
-#[derive(Clone, Debug)]
-pub(super) struct ObjectDir {
-    /// The absolute path.
-    pub(super) path: PathBuf,
-    /// Its path in messages.
-    pub(super) shown: PathBuf,
-    /// True for the repository's own directory, or one of its alternates.
-    pub(super) is_of_repository: bool,
-}
-
 /// Returns the object directory that `--object-dir` names, or the repository's own.
 pub(super) fn object_dir(
     run: &Invocation,
     repo: &Repository,
     given: Option<&BStr>,
 ) -> Result<ObjectDir, Failure> {
-    let own = ObjectDir {
-        path: repo.objects_dir().to_owned(),
-        shown: repo.display_objects_dir(),
-        is_of_repository: true,
-    };
-    let Some(given) = given else { return Ok(own) };
-    let named = run.path(given)?;
-    let real = |path: &Path| by_path::realpath(path).ok();
-    let path = by_path::realpath(&named)
-        .map_err(|error| Failure::fatal(format!("Invalid path '{given}': {}", os_error(&error))))?;
-    if real(&own.path).is_some_and(|own| own == path) {
-        return Ok(own);
-    }
-    let found = repo.objects().directories().skip(1).find(|dir| real(dir).is_some_and(|dir| dir == path));
-    Ok(match found {
-        Some(dir) => ObjectDir { path: dir.clone(), shown: dir.clone(), is_of_repository: true },
-        None => ObjectDir { shown: path.clone(), path, is_of_repository: false },
-    })
+    let Some(given) = given else { return Ok(ObjectDir::own(repo)) };
+    ObjectDir::named(repo, &run.path(given)?)
+        .map_err(|error| Failure::fatal(format!("Invalid path '{given}': {}", os_error(&error))))
 }

@@ -1,6 +1,6 @@
 //! Pathspecs on the command line, and words that may be files or revisions.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{os::unix::ffi::OsStrExt as _, path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::{self, Defaults, Pathspecs};
@@ -12,6 +12,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        files,
         text::os_str,
     },
 };
@@ -54,7 +55,6 @@ fn parse_by(
     parser: Parser,
     index: Option<Index>,
 ) -> Result<Pathspecs, Failure> {
-    use std::os::unix::ffi::OsStrExt as _;
     let on = |name: &str| matches!(run.variable(name), Some(value) if !matches!(value, b"" | b"0" | b"false" | b"no" | b"off"));
     let defaults = Defaults {
         literal: on("GIT_LITERAL_PATHSPECS"),
@@ -84,6 +84,13 @@ fn attributes(
     Ok(Some(Arc::new(pathspec::Attributes::new(repo, index, |line| console::eprint_line(line))?)))
 }
 
+/// Returns a path of the command line relative to the worktree's root. The error is Git's message.
+pub(crate) fn from_top(repo: &Repository, path: &BStr) -> Result<BString, BString> {
+    let top = repo.work_tree().map_or(&b""[..], |top| top.as_os_str().as_bytes());
+    let normal = pathspec::normalize(path, repo.prefix(), top.as_bstr());
+    normal.ok_or_else(|| text!("'", path, "' is outside repository at '", top, "'"))
+}
+
 /// Returns true if a word names a file in the worktree, by Git's rule to distinguish revisions from
 /// paths.
 pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure> {
@@ -103,7 +110,7 @@ pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure>
     } else {
         UserPath::new(word).resolve_or_base(&dir)
     };
-    let seen = |path: PathBuf| sys::by_path::uninterrupted(|| path.symlink_metadata());
+    let seen = |path: PathBuf| files::uninterrupted(|| path.symlink_metadata());
     match path.map_err(Into::into).and_then(seen) {
         Ok(_) => Ok(true),
         Err(error) => match error.kind() {
@@ -128,9 +135,9 @@ fn use_dashes(run: &Invocation) -> String {
 /// outside the worktree, where some commands still are when they parse their arguments.
 fn looks_for_files(run: &Invocation, repo: &Repository) -> bool {
     let Some(root) = repo.work_tree() else { return false };
-    let git_dir = sys::by_path::canonical(repo.git_dir()).unwrap_or_else(|_| repo.git_dir().to_owned());
+    let git_dir = files::canonical(repo.git_dir()).unwrap_or_else(|_| repo.git_dir().to_owned());
     let stays = run.command == "diff-index" || run.command == "reset";
-    let is_outside = || sys::by_path::canonical(&run.cwd).is_ok_and(|cwd| !cwd.starts_with(root));
+    let is_outside = || files::canonical(&run.cwd).is_ok_and(|cwd| !cwd.starts_with(root));
     !(root.starts_with(git_dir) || stays && is_outside())
 }
 

@@ -15,9 +15,10 @@ use crate::{
         invocation::Invocation,
     },
     term::{
-        args::{Native::Both, Opt, Set},
+        args::{Both, Opt, Set},
         console::text,
         failure::Failure,
+        files,
         text::unquote,
     },
 };
@@ -94,7 +95,7 @@ fn read(file: &BStr, run: &Invocation, repo: &Repository) -> Result<Vec<u8>, Fai
     } else {
         at(run, file).and_then(|path| {
             input::note_read(&path);
-            let mut file = sys::by_path::open(&path)?;
+            let mut file = files::open(&path)?;
             let mut content = Vec::new();
             file.read_to_end(&mut content).map(|_| content)
         })

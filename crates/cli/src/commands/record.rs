@@ -3,8 +3,9 @@
 //! Dispatch, `-h`, `help`, shell completion, the shim's decision and `doctor` read records. A
 //! command's name is in its record and nowhere else.
 
-use bstr::{BStr, BString};
+use std::borrow::Cow;
 
+use bstr::{BStr, BString};
 use repo::{Repository, StandaloneConfig};
 
 use super::{
@@ -123,13 +124,16 @@ pub(crate) struct Command {
     pub(crate) line: &'static [LineCheck],
     /// Checks of the repository's state, in the order of their cost.
     pub(crate) checks: &'static [&'static [Check]],
-    /// Conditions that only show while the command works, as [`Failure::Unserved`] names them. A
-    /// command that plans first is handed over then.
+    /// Conditions that only show while the command works, as [`Failure::Unserved`] names them. The
+    /// command is handed over then, unless it has changed something, shown a result, or consumed
+    /// input.
     pub(crate) late: &'static [&'static str],
     /// Runs the command with the arguments after its name. Returns the exit code.
     pub(crate) run: fn(&Invocation, &[BString]) -> Result<u8, Failure>,
-    /// If it is not empty, the first argument names one of them.
+    /// If it is not empty, the first argument names one of them, apart from `leading`.
     pub(crate) subcommands: &'static [Command],
+    /// Spellings of options of all subcommands that may also precede the subcommand.
+    pub(crate) leading: &'static [&'static str],
     /// The record that runs without arguments, or if the first one is an option. With `None`, a
     /// subcommand is required.
     pub(crate) assumed: Option<&'static Command>,
@@ -174,15 +178,23 @@ pub(crate) struct Traits {
     pub(crate) outside: bool,
     /// The command runs in a repository if there is one, and without one otherwise.
     pub(crate) anywhere: bool,
-    /// The command changes nothing before its plan is complete: if the plan needs the real Git, the
-    /// shim can still hand over.
-    pub(crate) plans_first: bool,
     /// The command starts no hook, filter or other program, so it does not need to find the real
     /// Git.
     pub(crate) starts_no_program: bool,
 }
 
 impl Command {
+    /// Returns a record with these values and the others of this one.
+    pub(crate) const fn named(
+        self,
+        name: &'static str,
+        summary: &'static str,
+        syntax: &'static dyn Syntax,
+        run: fn(&Invocation, &[BString]) -> Result<u8, Failure>,
+    ) -> Command {
+        Command { name, summary, syntax, run, ..self }
+    }
+
     /// The values that most records share. A record sets only the fields that differ.
     pub(crate) const BASE: Command = Command {
         name: "",
@@ -191,7 +203,7 @@ impl Command {
         group: Group::Internal,
         syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
-        traits: Traits { outside: false, anywhere: false, plans_first: false, starts_no_program: false },
+        traits: Traits { outside: false, anywhere: false, starts_no_program: false },
         unserved: Unserved::NOTHING,
         settings: &[],
         variables: &[],
@@ -200,6 +212,7 @@ impl Command {
         late: &[],
         run: |_, _| Err(Failure::fatal("this command needs a subcommand")),
         subcommands: &[],
+        leading: &[],
         assumed: None,
     };
 
@@ -236,11 +249,20 @@ impl Command {
         lines.enumerate().map(line).collect::<String>() + "\n"
     }
 
-    /// Returns the record that runs for `args`, and the remaining arguments.
+    /// Returns the record that runs for `args`, and its arguments: without the subcommand's name.
     pub(crate) fn leaf<'a>(
         &'static self,
         args: &'a [BString],
-    ) -> Result<(&'static Command, &'a [BString]), Stop> {
+    ) -> Result<(&'static Command, Cow<'a, [BString]>), Stop> {
+        let is_leading = |arg: &&BString| self.leading.iter().any(|option| **arg == **option);
+        let (leading, args) = args.split_at(args.iter().take_while(is_leading).count());
+        let (command, rest) = self.named_by(args)?;
+        let all = if leading.is_empty() { rest.into() } else { [leading, rest].concat().into() };
+        Ok((command, all))
+    }
+
+    /// Like [`Command::leaf`], for arguments that begin with the subcommand.
+    fn named_by<'a>(&'static self, args: &'a [BString]) -> Result<(&'static Command, &'a [BString]), Stop> {
         if self.subcommands.is_empty() {
             return Ok((self, args));
         }
@@ -270,7 +292,7 @@ impl Command {
     pub(crate) fn start(&'static self, run: &Invocation) -> Result<u8, Failure> {
         let (leaf, args) = self.leaf(&run.args)?;
         leaf.unserved.check_variables(&run.env)?;
-        (leaf.run)(run, args)
+        (leaf.run)(run, &args)
     }
 
     /// Returns the first reason why a valid command line is not native.
@@ -314,8 +336,8 @@ mod tests {
         let args: Vec<BString> = words.collect();
         let command = commands::find(command.as_bstr()).expect("in the table");
         let (command, args) = command.leaf(&args).expect("a subcommand");
-        let survey = command.syntax.survey(args).expect("no mistake");
-        command.line_obstacle(&survey, args).map(|reason| reason.to_string())
+        let survey = command.syntax.survey(&args).expect("no mistake");
+        command.line_obstacle(&survey, &args).map(|reason| reason.to_string())
     }
 
     #[test]

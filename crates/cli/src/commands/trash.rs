@@ -22,11 +22,6 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [common] = args else {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
-    let emptied = engine::trash::empty(Path::new(os_str(common)), workers(), run.interrupt.flag());
+    let emptied = sapwood::trash::empty_here(Path::new(os_str(common)), run.interrupt.flag());
     Ok(u8::from(emptied.is_err()))
-}
-
-/// Returns the number of threads: one for each core. They run at low priority.
-pub(crate) fn workers() -> usize {
-    sys::cores()
 }

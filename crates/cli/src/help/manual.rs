@@ -6,7 +6,6 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use sys::by_path;
 
 use super::{
     mistyped, native, overview,
@@ -24,6 +23,7 @@ use crate::{
         args::{Grammar, Opt, Set, Table},
         console,
         failure::Failure,
+        files,
         interrupt::Interrupt,
         text::os_error,
     },
@@ -52,22 +52,10 @@ pub(super) const COMMAND: Command = Command {
 const HELP: Table<Set<Request>> = Table {
     usage: &["sapwood help [<command>]", "sapwood help --native", "sapwood help --man <directory>"],
     options: &[
-        Opt::flag("--native", "list the commands that the shim serves", |request: &mut Request| {
-            &mut request.native
-        })
-        .only(),
-        Opt::flag("--markdown", "print docs/commands.md", |request: &mut Request| &mut request.markdown)
-            .only()
-            .hidden(),
-        Opt::flag("--settings", "print docs/settings.md", |request: &mut Request| &mut request.settings)
-            .only()
-            .hidden(),
-        Opt::text(
-            "--man <directory>",
-            "write all pages of the manual into a directory",
-            |request: &mut Request| &mut request.man,
-        )
-        .only(),
+        Opt::flag("--native", "list the commands that the shim serves", field!(native)).only(),
+        Opt::flag("--markdown", "print docs/commands.md", field!(markdown)).only().hidden(),
+        Opt::flag("--settings", "print docs/settings.md", field!(settings)).only().hidden(),
+        Opt::text("--man <directory>", "write all pages of the manual into a directory", field!(man)).only(),
     ],
     grammar: Grammar::Mixed,
 };
@@ -137,12 +125,12 @@ fn write_all(registry: &Registry, run: &Invocation, directory: &BString) -> Resu
     let failed = |path: &std::path::Path, error: &std::io::Error| {
         Failure::fatal(format!("cannot write '{}': {}", path.display(), os_error(error)))
     };
-    by_path::create_dir_all(&directory).map_err(|error| failed(&directory, &error))?;
+    files::create_dir_all(&directory).map_err(|error| failed(&directory, &error))?;
     for page in page::pages(registry) {
         let path = directory.join(format!("{}.1", page.name));
         // Replace an existing file or link of this name; do not write through it.
-        let _ = by_path::remove_file(&path);
-        let written = by_path::create_new(&path, 0o666)
+        let _ = files::remove_file(&path);
+        let written = files::create_new(&path, 0o666)
             .and_then(|mut file| file.write_all(render::roff(&page).as_bytes()));
         written.map_err(|error| failed(&path, &error))?;
     }

@@ -27,9 +27,12 @@ messages of its own, or names what it does not support.
 
 These hand over any command: no command or an unknown one, `-h`, a mistake in the command line, `--paginate`,
 an alias that is more than a command and plain words, a repository that cannot be opened or of which Git
-warns, and `SAPWOOD_SHIM=off`. A command that plans first is handed over before it changes anything if a tree
-holds a name twice, if files are outside of the cone of a sparse index, or if a part of a directory changes
-that is one entry of it.
+warns, and `SAPWOOD_SHIM=off`.
+
+Some conditions are *found while it works*, and for any command these: a tree holds a name twice, files are
+outside of the cone of a sparse index, or a part of a directory changes that is one entry of it. The command is
+handed over then if it has changed nothing, shown no result and consumed no input; otherwise it ends with an
+error.
 ";
 
 /// The names of the commands with some property, in the order of the table.
@@ -96,8 +99,7 @@ fn section(title: &str, command: &Command, shared: &BTreeMap<&str, Names>) -> St
     line("handed over", &own.map(str::to_owned).collect::<Vec<_>>(), "; ");
     // Markdown takes `<name>` for a tag of HTML.
     let late: Vec<String> = command.late.iter().map(|condition| condition.replace('<', "\\<")).collect();
-    let when = if command.traits.plans_first { "handed over before a change" } else { "an error" };
-    line(&format!("found while it works ({when})"), &late, "; ");
+    line("found while it works", &late, "; ");
     if text.ends_with("\n\n") { text + "No option, and no condition of its own.\n" } else { text }
 }
 

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use engine::workspace::record;
-
 use crate::term::notice::Printer;
 
 /// See [`sapwood::locks::recover`]. Makes the locks of this command removable in the same way.
 pub(crate) fn recover_locks(common: &Path) {
     sapwood::locks::recover(common, &Printer);
-    store::claims::begin(record::claims(common));
+    sapwood::locks::claim(common);
 }

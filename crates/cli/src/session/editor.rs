@@ -12,6 +12,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        files,
         text::{os_error, os_str},
     },
 };
@@ -48,7 +49,7 @@ pub(crate) fn edit(
         let end = if is_dumb { "\n" } else { " " };
         console::eprint_raw(format!("hint: Waiting for your editor to close the file...{end}").as_bytes());
     }
-    let file = sys::by_path::realpath(file).map_err(|error| {
+    let file = files::realpath(file).map_err(|error| {
         Failure::fatal(format!("Invalid path '{}': {}", file.display(), os_error(&error)))
     })?;
     console::flush();

@@ -133,6 +133,7 @@ impl Events for Invocation {
         console::out(match staged {
             Staged::Added(path) => text!("add '", path, "'"),
             Staged::Removed(path) => text!("remove '", path, "'"),
+            Staged::Executable(path, on) => text!("chmod ", if on { "+x" } else { "-x" }, " '", path, "'"),
         });
     }
 

@@ -23,31 +23,6 @@ pub(crate) fn post_checkout(
     Ok(hooks::post_checkout(printing(repo, settings), old, new, branch_changed)?)
 }
 
-/// See [`hooks::post_merge`].
-pub(crate) fn post_merge(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
-    Ok(hooks::post_merge(printing(repo, settings))?)
-}
-
-/// See [`hooks::has_reference_transaction`].
-pub(crate) fn has_reference_transaction(repo: &Repository, settings: &Settings) -> Result<bool, Failure> {
-    Ok(hooks::has_reference_transaction(printing(repo, settings))?)
-}
-
-/// See [`hooks::reference_transaction`].
-pub(crate) fn reference_transaction(
-    repo: &Repository,
-    settings: &Settings,
-    stage: &str,
-    edits: &[u8],
-) -> Result<u8, Failure> {
-    Ok(hooks::reference_transaction(printing(repo, settings), stage, edits)?)
-}
-
-/// See [`hooks::exists`].
-pub(crate) fn exists(repo: &Repository, settings: &Settings, name: &str) -> Result<bool, Failure> {
-    Ok(hooks::exists(printing(repo, settings), name)?)
-}
-
 /// See [`hooks::not_started`].
 pub(crate) fn not_started(command: &BStr, error: &io::Error) {
     hooks::not_started(command, error, &Printer);

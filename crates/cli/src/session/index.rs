@@ -2,34 +2,20 @@
 
 use bstr::BString;
 use repo::Repository;
-pub(crate) use sapwood::transaction::{Collapse, Done, IncompleteSteps, IndexTransaction, Recorded, Start};
+pub(crate) use sapwood::transaction::{Done, IndexTransaction, Recorded, Start};
 use sapwood::{
     Dir,
     index::{self, Index},
+    sparse_index::ExpansionHint,
 };
 
 use crate::{
-    session::{
-        events::printing,
-        settings::Settings,
-        sparse_index::{Expansion, ExpansionHint, Read},
-    },
+    session::{events::printing, settings::Settings},
     term::{
         console::{self, text},
         failure::Failure,
     },
 };
-
-/// See [`index::read_index`].
-pub(crate) fn read_index(
-    repo: &Repository,
-    settings: &Settings,
-    worktree: &Dir,
-    hint: ExpansionHint,
-    when: Expansion,
-) -> Result<Read, Failure> {
-    Ok(index::read_index(printing(repo, settings), worktree, hint, when)?)
-}
 
 /// See [`index::load_index`].
 pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {

@@ -1,14 +1,10 @@
-//! Standard input with waits that a signal interrupts.
+//! Standard input with a buffer, and with waits that a signal interrupts ([`Stdin`]).
 //!
-//! A command that waits for input may hold locks. Each read first waits for input or a signal; a
-//! signal that arrived before the wait counts too. No other code may read standard input while an
-//! [`Input`] exists, because it reads ahead.
+//! No other code may read standard input while an [`Input`] exists, because it reads ahead.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
-    os::unix::net::UnixStream,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 use bstr::ByteSlice as _;
@@ -16,24 +12,21 @@ use sapwood::FileType;
 
 use crate::{
     session::invocation::Invocation,
-    term::{failure::Failure, interrupt::Interrupt},
+    term::{
+        failure::Failure,
+        files,
+        stdin::{self, Stdin},
+    },
 };
 
-/// True after this process consumed input that no other program can read again. It is static
-/// because standard input belongs to the process.
-static CONSUMED: AtomicBool = AtomicBool::new(false);
-
-/// Returns true if this process consumed input that no other program can read again.
-pub(crate) fn was_consumed() -> bool {
-    CONSUMED.load(Ordering::Relaxed)
-}
+pub(crate) use crate::term::stdin::{file_size, is_file, was_consumed};
 
 /// Notes that a file which the user named is about to be read. Another program can read a regular
 /// file again, but not a pipe.
 pub(crate) fn note_read(path: &Path) {
-    let stat = sys::by_path::stat_followed(path).ok().flatten();
+    let stat = files::stat_followed(path).ok().flatten();
     if stat.is_some_and(|stat| stat.file_type != FileType::File) {
-        CONSUMED.store(true, Ordering::Relaxed);
+        stdin::note_consumed();
     }
 }
 
@@ -42,38 +35,18 @@ const SIZE: usize = 256 << 10;
 
 /// Standard input.
 ///
-/// Its [`Read`] and [`BufRead`] fail when a signal arrives. Callers then call [`Interrupt::check`]
-/// before they report the error.
+/// Its [`Read`] and [`BufRead`] fail when a signal arrives. Callers then call
+/// [`Interrupt::check`](crate::term::interrupt::Interrupt::check) before they report the error.
 pub(crate) struct Input {
-    buffered: BufReader<Stream>,
-}
-
-struct Stream {
-    interrupt: Interrupt,
-    /// Becomes readable when a signal arrives. `None` if signals end the process.
-    signals: Option<UnixStream>,
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Some(signals) = &self.signals {
-            let (_, is_signalled) = sys::wait_to_read(io::stdin(), signals)?;
-            if is_signalled || self.interrupt.check().is_err() {
-                return Err(io::Error::other("stopped by a signal"));
-            }
-        }
-        CONSUMED.store(true, Ordering::Relaxed);
-        sys::read_stdin(buffer)
-    }
+    buffered: BufReader<Stdin>,
 }
 
 impl Input {
     /// Returns standard input for `run`.
     pub(crate) fn new(run: &Invocation) -> Result<Input, Failure> {
-        let signals = run.interrupt.stream();
-        let signals = signals.map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
-        let stream = Stream { interrupt: run.interrupt, signals };
-        Ok(Input { buffered: BufReader::with_capacity(SIZE, stream) })
+        let stdin = Stdin::new(run.interrupt);
+        let stdin = stdin.map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
+        Ok(Input { buffered: BufReader::with_capacity(SIZE, stdin) })
     }
 
     /// Clears `line` and reads into it up to `end`, which is left out. Returns false at the end of

@@ -11,15 +11,16 @@ use std::{
 use bstr::{BString, ByteSlice};
 use engine::workspace::record;
 use repo::Env;
-use sapwood::UserPath;
-use sys::by_path::uninterrupted;
+use sapwood::{UserPath, index::Access};
 
 use crate::{
-    session::{profile::Profile, settings::rules, trace},
+    session::{settings::rules, trace},
     term::{
         console::{self, text},
         failure::Failure,
+        files::uninterrupted,
         interrupt::Interrupt,
+        profile::Profile,
         text::{os_error, os_str, split_once},
     },
 };
@@ -429,9 +430,8 @@ impl Invocation {
     fn find_repository(&self) -> Result<repo::Repository, repo::Error> {
         let repo = repo::Repository::open(&self.outside())?;
         if self.args.iter().any(may_name_an_entry) {
-            let read = store::index::ReadOptions::default();
             // A command that needs the index reports its errors itself.
-            if let Ok(mut index) = store::index::load(&repo.index_path(), repo.hash(), &read)
+            if let Ok(mut index) = sapwood::index::load_as_is(&repo, Access::All)
                 && engine::sparse::expand(&repo, &mut index).is_ok()
             {
                 repo.set_index(index);

@@ -1,9 +1,8 @@
-//! Reports about new commits. See [`sapwood::new_commit`].
+//! Reports about trees that cannot be written.
 
 use bstr::BString;
 use engine::add::WriteTreeError;
 use sapwood::ObjectId;
-pub(crate) use sapwood::new_commit::{NewCommit, record};
 
 use crate::term::console::{self, text};
 

@@ -8,6 +8,7 @@ use repo::{Repository, keys, keys::Key};
 use crate::{
     session::invocation::Invocation,
     term::{
+        console,
         failure::Failure,
         text::columns::{Columns, When},
     },
@@ -66,5 +67,5 @@ pub(crate) fn line_width(run: &Invocation) -> usize {
         let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
         std::str::from_utf8(&text[..end]).ok()?.parse::<usize>().ok().filter(|&number| number > 0)
     };
-    run.variable("COLUMNS").and_then(number).or_else(sys::terminal::columns).unwrap_or(80) - 1
+    run.variable("COLUMNS").and_then(number).or_else(console::terminal_width).unwrap_or(80) - 1
 }

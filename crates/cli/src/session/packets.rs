@@ -11,11 +11,13 @@ use std::{
 
 use engine::clone::Tracer;
 use repo::wire::Packet;
-use sys::File;
 
 use crate::{
-    session::{invocation::Invocation, trace},
-    term::text::os_str,
+    session::invocation::Invocation,
+    term::{
+        files::{self, File},
+        text::{clock::wall_clock, os_str},
+    },
 };
 
 /// The column where messages begin, after the time and the source position.
@@ -41,7 +43,7 @@ pub(crate) fn tracer(run: &Invocation) -> Option<Tracer> {
 }
 
 fn line(command: &str, direction: char, content: &[u8]) -> Vec<u8> {
-    let time = trace::wall_clock();
+    let time = wall_clock();
     let mut line = format!("{time} {command}: ");
     line.push_str(&" ".repeat(COLUMN.saturating_sub(line.len())));
     line.push_str(&format!("packet: {command:>12}{direction} "));
@@ -68,5 +70,5 @@ fn target(run: &Invocation, variable: &str) -> Option<Mutex<File>> {
         [b'/', ..] => Path::new(os_str(value)).to_owned(),
         _ => return None,
     };
-    sys::by_path::append(&path, true, 0o666).ok().map(Mutex::new)
+    files::open_log(&path).ok().map(Mutex::new)
 }

@@ -9,7 +9,7 @@ use bstr::BStr;
 
 use crate::{
     session::{invocation::Invocation, real_git, tasks},
-    term::{console, failure::Failure, interrupt::Interrupt, text::os_error},
+    term::{console, failure::Failure, interrupt::Interrupt, process, text::os_error},
 };
 
 /// Returns a command that runs this program in the submodule with the worktree `dir`, as Git does.
@@ -40,6 +40,7 @@ pub(crate) fn as_sapwood(run: &Invocation) -> Command {
 pub(crate) fn run(run: &Invocation, mut command: Command) -> Result<u8, Failure> {
     console::flush();
     Interrupt::install_now();
+    process::note_change();
     let child = command.spawn().map_err(|error| {
         Failure::fatal(format!("cannot run {}: {}", command.get_program().display(), os_error(&error)))
     })?;

@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice as _};
 use repo::Repository;
-pub(crate) use sapwood::submodules::{Submodules, connect, kept, may_be_active};
+pub(crate) use sapwood::submodules::may_be_active;
 
 use crate::term::{args::Survey, console::text, failure::Failure};
 

@@ -16,12 +16,14 @@ use std::{
 };
 
 use crate::{
-    session::{invocation::Invocation, trace},
+    session::invocation::Invocation,
     term::{
         console,
         failure::Failure,
+        files,
         interrupt::Interrupt,
-        text::{os_error, os_str},
+        process,
+        text::{clock::wall_clock, os_error, os_str},
     },
 };
 
@@ -85,7 +87,7 @@ struct Pool<K> {
 impl<K> Drop for Pool<K> {
     fn drop(&mut self) {
         for child in self.running.values_mut().filter_map(|running| running.child.as_mut()) {
-            sys::terminate(child);
+            process::terminate(child);
             // If the wait fails, the child does not exist any more.
             let _ = child.wait();
         }
@@ -165,10 +167,10 @@ fn trace(run: &Invocation, jobs: usize) {
     };
     let line = format!(
         "{} {:<23} run_processes_parallel: preparing to run up to {jobs} tasks\n",
-        trace::wall_clock(),
+        wall_clock(),
         "run-command.c"
     );
-    if let Ok(mut file) = sys::by_path::append(path, true, 0o666) {
+    if let Ok(mut file) = files::open_log(path) {
         // A failed write to the trace does not affect the command.
         let _ = file.write_all(line.as_bytes());
     }
@@ -188,6 +190,7 @@ fn begin<K>(number: usize, task: Task<K>, output: Vec<u8>, events: &Sender<Event
     };
     console::flush();
     Interrupt::install_now();
+    process::note_change();
     let started = std::io::pipe().and_then(|(reader, writer)| {
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         Ok((reader, command.spawn()?))

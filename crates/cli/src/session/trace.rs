@@ -15,10 +15,9 @@ use std::{
     time::Instant,
 };
 
-use jiff::{Timestamp, tz::Offset};
+use jiff::Timestamp;
 use repo::Env;
-pub(crate) use sapwood::trace::{child, data, data_json, walk};
-use sys::File;
+pub(crate) use sapwood::trace::{child, data};
 use tracing::{
     Subscriber,
     field::{Field, Visit},
@@ -28,7 +27,11 @@ use tracing_subscriber::{Layer, Registry, layer::Context, layer::SubscriberExt a
 
 use crate::{
     session::invocation::Invocation,
-    term::{console, text::json},
+    term::{
+        console,
+        files::{self, File},
+        text::{clock::wall_clock, json},
+    },
 };
 
 /// The trace of one run; `None` if no variable or option enables it.
@@ -165,7 +168,7 @@ fn target(env: &Env, name: &str, session: &str) -> Option<File> {
     };
     let own = session.rsplit('/').next().unwrap_or(session);
     let path = if path.is_dir() { path.join(own) } else { path };
-    sys::by_path::append(&path, true, 0o666).ok()
+    files::open_log(&path).ok()
 }
 
 impl Sink {
@@ -224,14 +227,6 @@ impl Sink {
             "", ""
         )
     }
-}
-
-/// Returns the time of day in the form that begins each trace line.
-pub(crate) fn wall_clock() -> String {
-    let now = Timestamp::now();
-    let offset = i32::try_from(sys::utc_offset(now.as_second())).unwrap_or_default();
-    let zone = Offset::from_seconds(offset).unwrap_or(Offset::UTC).to_time_zone();
-    now.to_zoned(zone).strftime("%H:%M:%S.%6f").to_string()
 }
 
 /// Turns spans called `worker` into threads.

@@ -32,9 +32,10 @@ pub(super) fn decide(run: &mut Invocation, find_git: impl FnOnce() -> Option<Rea
         None => alias(run, find_git().as_ref())?,
     };
     let (command, args) = command.leaf(&run.args).map_err(|_| unknown(run))?;
-    let survey = command.syntax.survey(args).map_err(|_| Reason::command_line("a wrong or a help option"))?;
-    command.line_obstacle(&survey, args).map_or(Ok(()), Err)?;
-    let candidate = |home| Candidate { run, command, survey: Some(&survey), args, home };
+    let survey =
+        command.syntax.survey(&args).map_err(|_| Reason::command_line("a wrong or a help option"))?;
+    command.line_obstacle(&survey, &args).map_or(Ok(()), Err)?;
+    let candidate = |home| Candidate { run, command, survey: Some(&survey), args: &args, home };
     if command.traits.outside {
         let outside = repo::StandaloneConfig::load(&run.outside())
             .map_err(|error| Reason::repository(error.to_string()))?;

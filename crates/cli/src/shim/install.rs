@@ -52,12 +52,9 @@ const TABLE: Table<Set<Request>> = Table {
         "sapwood shim status",
         "sapwood shim remove [--repository] [<dir>]",
     ],
-    options: &[Opt::flag(
-        "--repository",
-        "in the Git directory of this repository",
-        |request: &mut Request| &mut request.in_repository,
-    )
-    .only()],
+    options: &[
+        Opt::flag("--repository", "in the Git directory of this repository", field!(in_repository)).only()
+    ],
     grammar: Grammar::Mixed,
 };
 

@@ -14,7 +14,7 @@ use std::{
 use repo::Env;
 
 use super::Reason;
-use crate::term::text::json;
+use crate::term::{files, text::json};
 
 /// The outcome of an invocation.
 pub(super) enum Outcome<'a> {
@@ -69,7 +69,7 @@ impl Log {
     pub(super) fn write(&self, command: &str, outcome: &Outcome<'_>) {
         let Some(file) = &self.file else { return };
         let line = line(&self.argv, command, outcome, self.started.elapsed().as_secs_f64() * 1000.0);
-        if let Ok(mut file) = sys::by_path::append(file, true, 0o666) {
+        if let Ok(mut file) = files::open_log(file) {
             let _ = file.write_all(line.as_bytes());
         }
     }

@@ -30,6 +30,7 @@ use crate::{
         console::{self, text},
         failure::Failure,
         interrupt::{self, Interrupt},
+        process,
     },
 };
 
@@ -66,11 +67,10 @@ pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
     (name == "git" || name.as_bytes().starts_with(b"git-")).then(|| name.to_owned())
 }
 
-/// Returns true if the command plans first and has not consumed any input, so that the real Git can
-/// start over. Standard input could not be read a second time.
-fn can_start_again(run: &Invocation) -> bool {
-    let plans_first = commands::find(run.command.as_bstr()).is_some_and(|command| command.traits.plans_first);
-    plans_first && !input::was_consumed()
+/// Returns true if the real Git can start over: this process has changed nothing, shown no result,
+/// and consumed no input.
+fn can_start_again() -> bool {
+    !process::changes_were_made() && !console::was_printed() && !input::was_consumed()
 }
 
 /// One run as `git`.
@@ -148,11 +148,10 @@ impl Call {
                 None => Err(commands::unknown(run.command.as_bstr())),
             }
         });
-        let (code, signal) = match crate::readable(run.interrupt.settle(result)) {
+        let (code, signal) = match process::readable(run.interrupt.settle(result)) {
             Ok(code) => (code, None),
-            Err(Failure::Unserved(what)) if can_start_again(&run) => {
-                // Nothing was changed or printed, and every lock was released when its owner was
-                // dropped.
+            Err(Failure::Unserved(what)) if can_start_again() => {
+                // Every lock was released when its owner was dropped.
                 let _ = std::env::set_current_dir(&run.started_in);
                 return self.refuse_or_hand_over(switch, &run.command.to_string(), Reason::repository(what));
             }

@@ -13,9 +13,10 @@ use std::{
 
 use bstr::{BString, ByteSlice};
 
-use crate::term::failure::{self, Failure};
+use crate::term::failure::Failure;
 
 pub(crate) use sapwood::text;
+pub(crate) use sys::terminal::columns as terminal_width;
 
 /// Prints a line on standard output.
 pub(crate) fn out(line: impl AsRef<[u8]>) {
@@ -26,8 +27,30 @@ pub(crate) fn out(line: impl AsRef<[u8]>) {
 pub(crate) fn out_raw(bytes: &[u8]) {
     match &mut *held() {
         Some(held) => held.extend_from_slice(bytes),
-        None => drop(std::io::stdout().lock().write_all(bytes)),
+        None => write_out(bytes),
     }
+}
+
+/// True after this process wrote to standard output. It is static because standard output belongs
+/// to the process.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if this process has shown a result or a question. Results that are held back do not
+/// count, nor do messages: a warning that Git repeats is better than an error.
+pub(crate) fn was_printed() -> bool {
+    PRINTED.load(Ordering::Relaxed) || sys::terminal::was_asked()
+}
+
+/// Notes that bytes are about to be written.
+fn note(bytes: &[u8]) {
+    if !bytes.is_empty() {
+        PRINTED.store(true, Ordering::Relaxed);
+    }
+}
+
+fn write_out(bytes: &[u8]) {
+    note(bytes);
+    let _ = std::io::stdout().lock().write_all(bytes);
 }
 
 /// The output that [`flush`] will write. It is static because standard output belongs to the
@@ -49,7 +72,7 @@ pub(crate) fn hold_results() {
 /// Writes the buffered results: at the end, and before another program may write.
 pub(crate) fn flush() {
     if let Some(held) = &mut *held() {
-        let _ = std::io::stdout().lock().write_all(held);
+        write_out(held);
         held.clear();
     }
     let _ = std::io::stdout().lock().flush();
@@ -79,11 +102,12 @@ impl Listing {
     /// Writes the whole buffer, unless a page of a mapped index could not be read. `what` names the
     /// output in an error message.
     pub(crate) fn write(&mut self, what: &str) -> Result<(), Failure> {
-        failure::must_have_been_readable()?;
+        sapwood::index::must_have_been_readable()?;
         if self.bytes.is_empty() {
             return Ok(());
         }
         flush();
+        note(&self.bytes);
         let mut stdout = std::io::stdout().lock();
         let written = stdout.write_all(&self.bytes).and_then(|()| stdout.flush());
         self.bytes.clear();

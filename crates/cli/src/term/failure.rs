@@ -73,17 +73,6 @@ impl Preface {
     }
 }
 
-/// Returns an error if a page of a mapped index could not be read after the index was opened. A
-/// command that reads only parts of the index calls this before it prints a result.
-pub(crate) fn must_have_been_readable() -> Result<(), Failure> {
-    match sys::unreported_unreadable_map() {
-        None => Ok(()),
-        Some((path, source)) => {
-            Err(Failure::fatal(format!("unable to read '{}': {}", path.display(), sys::reason(&source))))
-        }
-    }
-}
-
 /// Refuses an option or form that sapwood does not serve yet, if the user gave it.
 pub(crate) fn unserved_if(asked: bool, what: &str) -> Result<(), Failure> {
     if asked { Err(Failure::unsupported(what)) } else { Ok(()) }

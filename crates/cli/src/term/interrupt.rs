@@ -1,9 +1,9 @@
 //! SIGINT, SIGTERM, SIGHUP and SIGQUIT. The handlers are installed before the first change of
 //! anything outside the process ([`sys::interrupt`]); until then a signal ends the process. After a
 //! handled signal the operation stops at its next step, records its progress, and the process ends
-//! by the same signal. A signal that the parent process ignores stays ignored (`nohup`). A second
-//! signal has no further effect: the few milliseconds that recording takes are always safer than
-//! ending at once.
+//! by the same signal. A signal that was ignored at the start stays ignored (`nohup`, `&` in a
+//! script), also in the programs that this one starts. A second signal has no further effect: the
+//! few milliseconds that recording takes are always safer than ending at once.
 
 use std::{
     io,
@@ -105,7 +105,8 @@ impl Interrupt {
 fn install() -> io::Result<Vec<i32>> {
     let mut handled = Vec::new();
     for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        if matches!(number, SIGHUP | SIGQUIT) && sys::is_ignored(number) {
+        // A handler would also end the ignoring in the Git that replaces this process.
+        if sys::is_ignored(number) {
             continue;
         }
         // Register the number first: a thread that sees the flag then finds the number.

@@ -2,7 +2,8 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use sapwood::{
-    BaseError, HeadChange, StashError,
+    BaseError, ConfigError, HeadChange, StashError,
+    pull::local_changes,
     restore::unmerged,
     upstream::{self, Upstream},
 };
@@ -56,6 +57,10 @@ impl From<sapwood::Error> for Failure {
             sapwood::Error::UnmergedPaths { paths, side } => {
                 Failure::Errors(paths.iter().map(|path| unmerged(path, side)).collect(), 1)
             }
+            sapwood::Error::LocalChanges { unstaged, staged } => {
+                let lines = local_changes(unstaged, staged).into_iter().map(BString::from);
+                Failure::Errors(lines.collect(), 128)
+            }
             sapwood::Error::WouldLose(losses) => Failure::Errors(losses.texts(), 1),
             sapwood::Error::Identity(error) => error.into(),
             sapwood::Error::NewBranch(error) => (*error).into(),
@@ -73,6 +78,7 @@ impl From<sapwood::Error> for Failure {
             sapwood::Error::Newer(error) => (*error).into(),
             sapwood::Error::RemoveWorkspace(error) => (*error).into(),
             sapwood::Error::Worktree(error) => error.into(),
+            sapwood::Error::Refs(error) => Failure::fatal(error.to_string()).advised(error.advice()),
             sapwood::Error::Stash(error) => (*error).into(),
             sapwood::Error::Bases(error) => (*error).into(),
             error @ (sapwood::Error::LandConflicts { .. } | sapwood::Error::LandCheck { .. }) => {
@@ -87,6 +93,7 @@ impl From<sapwood::Error> for Failure {
             sapwood::Error::BranchExists(full) => already_exists(full.as_bstr()),
             sapwood::Error::Failed(message) => Failure::Fatal(message),
             sapwood::Error::Config(error) => error.into(),
+            sapwood::Error::Entries(error) => (*error).into(),
             sapwood::Error::Interrupted => super::interrupt::Interrupt::default().failure(),
             sapwood::Error::ReferenceTransaction => Failure::unsupported(&error.to_string()),
             sapwood::Error::Setting(error) => error.into(),
@@ -141,6 +148,29 @@ impl From<StashError> for Failure {
     }
 }
 
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        let text = error.to_string();
+        match error {
+            ConfigError::Key { message, is_incomplete } => {
+                Failure::Error(message, 1 + u8::from(is_incomplete))
+            }
+            ConfigError::NotAFile(_) | ConfigError::NotWritten { .. } => Failure::Error(text.into(), 4),
+            ConfigError::Nothing => Failure::Reported(5),
+            ConfigError::Multiple(key) => {
+                let warning = text!(key, " has multiple values");
+                Failure::Reported(5).after(Preface::Warnings(vec![warning]))
+            }
+            ConfigError::Pattern(message) => Failure::Error(message, 6),
+            ConfigError::BadValue { message, place } => Failure::Fatal(place).after(Preface::Error(message)),
+            ConfigError::Section(name) => Failure::Error(text!("invalid section name: ", name), 255),
+            ConfigError::Locked { name, reason } => {
+                Failure::Error(text!("could not lock config file ", name, ": ", reason), 255)
+            }
+        }
+    }
+}
+
 /// Returns the failure for a change of HEAD. Git words it for each kind of change.
 fn cannot_move_head(change: HeadChange, source: engine::switch::Error) -> Failure {
     if source.is_missing_committer() {
@@ -148,7 +178,9 @@ fn cannot_move_head(change: HeadChange, source: engine::switch::Error) -> Failur
     }
     let failure = match change {
         HeadChange::Reset => Failure::error(format!("update_ref failed for ref 'HEAD': {source}")),
-        HeadChange::Detach => Failure::fatal(format!("update_ref failed for ref 'HEAD': {source}")),
+        HeadChange::Detach | HeadChange::Advance => {
+            Failure::fatal(format!("update_ref failed for ref 'HEAD': {source}"))
+        }
         HeadChange::Attach => {
             Failure::fatal("unable to update HEAD").after(Preface::Error(source.to_string().into()))
         }
@@ -173,6 +205,17 @@ impl From<sapwood::settings::refused::Refused> for Failure {
             Some(detail) => failure.after(Preface::Error(detail.into())),
             None => failure,
         }
+    }
+}
+
+/// Returns the failure of a command that changes one ref. As in Git, only a veto of the hook is
+/// fatal.
+pub(crate) fn not_changed(error: sapwood::Error) -> Failure {
+    match error {
+        sapwood::Error::Refs(error) if !error.is_veto() => {
+            Failure::error(error.to_string()).advised(error.advice())
+        }
+        error => error.into(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Tests of `add` against Git: the index, the objects, the output and the exit code.
 
+mod index_forms;
+mod random_changes;
+
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},
@@ -7,7 +10,7 @@ use std::{
 
 use testkit::{Oracle, Repo, Sandbox};
 
-use crate::{SAPWOOD, random::Random, shim::Shim};
+use crate::{SAPWOOD, shim::Shim};
 
 /// Creates tracked, changed, deleted, untracked and ignored files, and files that no index can
 /// contain.
@@ -426,188 +429,5 @@ fn waits_for_no_lock() {
     });
     for args in [&["add", "a"][..], &["add"], &["add", "nowhere"], &["add", "-n", "a"]] {
         oracle.same(args);
-    }
-}
-
-/// Creates a sparse checkout with an untracked file outside the cone.
-fn sparse(repo: &Repo<'_>) {
-    for path in ["in/a", "in/b", "out/a", "out/deep/b", "top"] {
-        repo.write(path, "1\n");
-    }
-    repo.commit("first");
-    repo.git(&["sparse-checkout", "set", "in"]);
-    repo.write("in/a", "changed\n");
-    repo.write("in/new", "1\n");
-}
-
-fn sparse_with_files(repo: &Repo<'_>) {
-    sparse(repo);
-    repo.write("out/new", "1\n");
-    repo.write("out/a", "changed\n");
-}
-
-fn sparse_index(repo: &Repo<'_>) {
-    sparse(repo);
-    repo.git(&["config", "index.sparse", "true"]);
-    repo.git(&["sparse-checkout", "reapply"]);
-}
-
-#[test]
-fn respects_a_sparse_checkout() {
-    let cases: &[&[&str]] = &[
-        &["."],
-        &["-A"],
-        &["-u"],
-        &["out"],
-        &["out/a"],
-        &["out/new"],
-        &["--sparse", "out/new"],
-        &["--sparse", "."],
-        &["--sparse", "out/a"],
-        &["in", "out/*"],
-        &["--chmod=+x", "out/a", "in/a"],
-        &["--refresh", "out/a"],
-        &["--refresh", "in"],
-        &["--renormalize", "."],
-        &["-n", "out", "in/new"],
-        &["nowhere", "out/a"],
-    ];
-    each(sparse, "", cases);
-    each(sparse_with_files, "", cases);
-    each(sparse_index, "", cases);
-}
-
-#[test]
-fn keeps_the_form_of_the_index() {
-    for settings in [
-        &[("core.untrackedCache", "true")][..],
-        &[("index.version", "4")],
-        &[("index.skipHash", "true")],
-        &[("core.fileMode", "false")],
-        &[("core.symlinks", "false")],
-        &[("core.ignoreStat", "true")],
-    ] {
-        let oracle = Oracle::new(SAPWOOD, |repo| {
-            mixture(repo);
-            for (name, value) in settings {
-                repo.git(&["config", name, value]);
-            }
-            repo.git(&["status"]);
-        });
-        oracle.outlast_files();
-        for args in [&["add", "-v", "dir"][..], &["add", "-N", "new"], &["add", "-v", "."], &["add", "-A"]] {
-            oracle.same_as(&format!("{settings:?}"), args);
-        }
-        oracle.ours().git(&["fsck", "--no-dangling"]);
-        let trees = [oracle.git(), oracle.ours()].map(|repo| repo.git(&["write-tree"]).stdout);
-        assert_eq!(trees[0], trees[1], "{settings:?}");
-    }
-}
-
-#[test]
-fn finds_the_same_files_with_an_untracked_cache() {
-    for directories in [3, 60] {
-        let oracle = Oracle::new(SAPWOOD, |repo| {
-            mixture(repo);
-            repo.git(&["config", "core.untrackedCache", "true"]);
-            for number in 0..directories {
-                repo.write(format!("u{number}/a"), "1\n");
-                repo.write(format!("u{number}/b/c"), "1\n");
-                repo.write(format!("u{number}/x.o"), "1\n");
-            }
-            repo.write("only-ignored/x.o", "1\n");
-            repo.git(&["init", "-q", "holder/nested"]);
-            repo.write("holder/nested/f", "1\n");
-            repo.git(&["-C", "holder/nested", "add", "f"]);
-            repo.git(&["-C", "holder/nested", "commit", "-q", "-m", "one"]);
-            repo.git(&["status"]);
-        });
-        oracle.same(&["add", "-n", "."]);
-        oracle.same(&["add", "-v", "-A"]);
-        oracle.same(&["status", "--porcelain"]);
-        oracle.both(|repo| repo.write("u1/late", "1\n"));
-        oracle.same(&["add", "-v", "."]);
-        oracle.same(&["status", "--porcelain"]);
-    }
-}
-
-/// Changes a random file of a small tree.
-fn change(repo: &Repo<'_>, random: &mut Random) {
-    let names = ["a", "b", "c", "d/a", "d/b", "d/e/a", "d/e/b", "e/a", "x.o", "d/y.o"];
-    let path = names[random.below(names.len())];
-    let place = repo.join(path);
-    match random.below(6) {
-        0 => drop(fs::remove_file(&place)),
-        1 => {
-            if place.is_dir() {
-                fs::remove_dir_all(&place).expect("it is there");
-            }
-            let _ = fs::remove_file(&place);
-            if fs::create_dir_all(place.parent().expect("in the repository")).is_ok() {
-                let _ = symlink("a", &place);
-            }
-        }
-        2 => {
-            let top = path.split('/').next().expect("a name");
-            let top = repo.join(top);
-            if top.is_file() {
-                fs::remove_file(&top).expect("it is there");
-                fs::create_dir(&top).expect("nothing is there");
-                fs::write(top.join("inside"), b"x\n").expect("a new file");
-            }
-        }
-        _ => {
-            let parent = place.parent().expect("in the repository");
-            if fs::create_dir_all(parent).is_ok() && !place.is_dir() {
-                let _ = fs::remove_file(&place);
-                let lines = random.below(5);
-                fs::write(&place, "line\n".repeat(lines)).expect("a new file");
-            }
-        }
-    }
-}
-
-#[test]
-fn random_changes_are_added_removed_and_moved_like_gits() {
-    let rounds = 12;
-    for seed in 0..rounds {
-        let oracle = Oracle::new(SAPWOOD, |repo| {
-            repo.write(".gitignore", "*.o\n");
-            repo.write("a", "1\n");
-            repo.write("d/a", "1\n");
-            repo.write("d/e/b", "1\n");
-            repo.commit("first");
-        });
-        let mut random = Random::new(seed);
-        for step in 0..8 {
-            let seed = random.next();
-            oracle.both(|repo| {
-                let mut random = Random::new(seed);
-                for _ in 0..4 {
-                    change(repo, &mut random);
-                }
-            });
-            let lines: &[&[&str]] = &[
-                &["add", "-v", "."],
-                &["add", "-A", "d"],
-                &["add", "-u"],
-                &["add", "-N", "."],
-                &["add", "a", "d"],
-                &["add", "-n", "."],
-                &["add", "--no-all", "-v", "d"],
-                &["rm", "-r", "d/e"],
-                &["rm", "--cached", "a"],
-                &["rm", "-f", "a"],
-                &["rm", "-rf", "d"],
-                &["rm", "d/a", "b"],
-                &["mv", "a", "b"],
-                &["mv", "d/e", "e"],
-                &["mv", "-k", "a", "d/a", "e"],
-                &["mv", "-f", "a", "d/a"],
-                &["mv", "d", "g"],
-            ];
-            let line = lines[random.below(lines.len())];
-            oracle.same_as(&format!("seed {seed}, step {step}"), line);
-        }
     }
 }

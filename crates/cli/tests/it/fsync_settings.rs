@@ -95,7 +95,8 @@ fn a_batch_is_only_for_loose_objects_that_core_fsync_names() {
         (older, two, false),
         // A single object needs one flush in any case.
         (BATCH, &["hash-object", "-w", "a"], false),
-        (BATCH, &["commit", "-q", "--allow-empty", "-m", "one"], false),
+        // The tree and the commit.
+        (BATCH, &["commit", "-q", "--allow-empty", "-m", "one"], true),
     ];
     for (settings, args, is_batch) in rows {
         let Some((calls, stderr)) = traced(settings, args, &[]) else { return };
@@ -181,4 +182,24 @@ fn an_error_of_writing_pages_ends_the_command() {
         assert!(stderr.contains("Input/output error"), "{settings:?}: {stderr}");
         assert_eq!(repo.git(&["ls-files"]).stdout, "", "{settings:?}");
     }
+}
+
+/// Objects, index and refs are synced in few rounds (docs/design/flushes.md). The numbers are those
+/// of all files and directories that change; each sync more would be a file that is synced twice.
+#[test]
+fn each_file_is_synced_once() {
+    if !can_trace() {
+        return;
+    }
+    let counted = |args: &[&str]| {
+        let (calls, _) = traced(&[], args, &[])?;
+        Some(calls.matches("fsync(").count())
+    };
+    // Two objects, their directories, `objects`; `index.lock`, `.git`.
+    let Some(added) = counted(&["add", "a", "b"]) else { return };
+    assert!(added <= 7, "add: {added}");
+    // A tree and a commit, their directories, `objects`; the index; the branch, two logs, and their
+    // directories: `logs/refs/heads`, `logs/refs`, `logs`, `refs/heads`, `.git`.
+    let committed = counted(&["commit", "-q", "--allow-empty", "-m", "one"]).expect("traced before");
+    assert!(committed <= 14, "commit: {committed}");
 }

@@ -65,6 +65,12 @@ fn makes_what_git_makes() {
         &["-c", "advice.defaultBranchName=false", "init", "x"],
         &["-c", "core.hooksPath=/x", "init", "link"],
         &["init", "--object-format=sha1", "--ref-format=files", "new"],
+        &["-c", "core.logAllRefUpdates=always", "init", "new"],
+        &["-c", "core.logAllRefUpdates=no", "init", "--bare", "new"],
+        &["-c", "core.sharedRepository=group", "init", "new"],
+        &["-c", "core.sharedRepository=0640", "init", "--bare", "new"],
+        &["-c", "core.sharedRepository=false", "init", "new"],
+        &["-c", "core.sharedRepository=all", "init", "--template=templates", "deep/new"],
     ] {
         let setup = "mkdir -p empty full/x templates/hooks templates/info; echo a >full/a; \
             echo b >templates/hooks/post-commit; chmod +x templates/hooks/post-commit; \
@@ -88,7 +94,9 @@ fn leaves_the_rest_to_git() {
         &["init", "--bare", "full"],
         &["init", "full/a"],
         &["--bare", "init", "new"],
-        &["-c", "core.sharedRepository=group", "init", "new"],
+        &["-c", "core.sharedRepository=x", "init", "new"],
+        &["-c", "core.logAllRefUpdates", "init", "new"],
+        &["-c", "core.logAllRefUpdates=x", "init", "new"],
         &["-c", "core.abbrev=x", "init", "new"],
         &["init", "-h"],
         &["init", ""],

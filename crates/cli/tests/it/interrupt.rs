@@ -1,7 +1,11 @@
 //! Signals: finished work is recorded, no lock is left, and the command can be run
 //! again.
 
-use std::{os::unix::process::ExitStatusExt as _, process::Command, time::Duration};
+use std::{
+    os::unix::process::ExitStatusExt as _,
+    process::{Child, Command},
+    time::Duration,
+};
 
 use testkit::{Repo, Sandbox};
 
@@ -21,18 +25,23 @@ fn slow_branch(repo: &Repo<'_>) {
     repo.git(&["switch", "-q", "main"]);
 }
 
+/// Switches to `slow`, and returns after the first file.
+fn start_switch(repo: &Repo<'_>, command: &mut Command) -> Child {
+    let mut child = command.args(["switch", "-q", "slow"]).spawn().expect("it runs");
+    while !(0..10).any(|number| repo.exists(format!("{number}.slow"))) {
+        assert_eq!(child.try_wait().expect("a child"), None, "it ended before the first file");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
 #[test]
 fn stops_cleanly_at_a_signal() {
     for (name, number) in [("INT", 2), ("TERM", 15)] {
         let sandbox = Sandbox::new();
         let repo = sandbox.init("repo");
         slow_branch(&repo);
-        let mut child =
-            repo.command(SAPWOOD.as_ref()).args(["switch", "-q", "slow"]).spawn().expect("it runs");
-        while !(0..10).any(|number| repo.exists(format!("{number}.slow"))) {
-            assert_eq!(child.try_wait().expect("a child"), None, "it ended before the first file");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let mut child = start_switch(&repo, &mut repo.interruptible(SAPWOOD.as_ref()));
         send(name, &child);
         let status = child.wait().expect("a child");
         assert_eq!(status.signal(), Some(number), "{name}: {status}");
@@ -46,8 +55,25 @@ fn stops_cleanly_at_a_signal() {
     }
 }
 
+/// As under `nohup`, and in the background of a script.
+#[test]
+fn ignored_signals_do_not_stop_it() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    slow_branch(&repo);
+    let mut command = repo.command("env".as_ref());
+    let mut child = start_switch(&repo, command.arg("--ignore-signal=HUP,INT,QUIT,TERM").arg(SAPWOOD));
+    for name in ["HUP", "INT", "QUIT", "TERM"] {
+        send(name, &child);
+    }
+    let status = child.wait().expect("a child");
+    assert!(status.success(), "{status}");
+    assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
+    assert_eq!(repo.read(".git/HEAD"), "ref: refs/heads/slow\n");
+}
+
 /// Sends a signal to a program.
-fn send(name: &str, child: &std::process::Child) {
+fn send(name: &str, child: &Child) {
     let sent = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
     assert!(sent.expect("kill can be run").success());
 }
@@ -59,9 +85,7 @@ fn a_signal_ends_the_wait_for_input() {
         let repo = sandbox.init("repo");
         repo.write("a", "1\n");
         repo.commit("first");
-        // These signals may be ignored in the test environment, which sapwood respects.
-        let mut command = repo.command("env".as_ref());
-        command.arg("--default-signal=HUP,QUIT").arg(SAPWOOD);
+        let mut command = repo.interruptible(SAPWOOD.as_ref());
         command.args(["update-index", "--add", "--stdin"]).stdin(std::process::Stdio::piped());
         let mut child = command.spawn().expect("it runs");
         while !repo.exists(".git/index.lock") {
@@ -71,7 +95,7 @@ fn a_signal_ends_the_wait_for_input() {
         // Standard input stays open and empty.
         send(name, &child);
         let stdin = child.stdin.take();
-        let ended = |child: &mut std::process::Child| child.try_wait().expect("a child");
+        let ended = |child: &mut Child| child.try_wait().expect("a child");
         for _ in 0..6000 {
             if ended(&mut child).is_some() {
                 break;

@@ -44,9 +44,7 @@ fn repository<'s>(sandbox: &'s Sandbox, name: &str) -> Repo<'s> {
 }
 
 fn limited(repo: &Repo<'_>, args: &[&str]) -> Command {
-    // A shell lets its background jobs ignore SIGINT, and they pass that on.
-    let mut command = repo.command("env".as_ref());
-    command.args(["--default-signal=INT", "sh"]);
+    let mut command = repo.interruptible("sh".as_ref());
     command.arg("-c").arg(format!("ulimit -v {LIMIT}; exec \"$0\" \"$@\"")).arg(SAPWOOD).args(args);
     command
 }

@@ -2,8 +2,9 @@
 //!
 //! Only `engine/src/files/` changes the entries of a user's worktree; its calls take a premise.
 //! Clippy forbids `DirMut::of` and `DirMut::lend`, the way around it. Calls by path
-//! (`sys::by_path`) are for files that sapwood or Git has made. A file with such calls is listed
-//! here. A new one belongs to one of the lists, or should call `engine::files`.
+//! (`sys::by_path`, in commands `term::files`) are for files that sapwood or Git has made. A file
+//! with such calls is listed here. A new one belongs to one of the lists, or should call
+//! `engine::files`.
 
 use std::{
     fs,
@@ -14,7 +15,7 @@ use std::{
 const USERS: &[(&str, &str)] = &[
     ("engine/src/files/directory.rs", "files of a worktree, each with a premise"),
     ("engine/src/files/whole.rs", "whole worktrees that contain no repository; `.git` of worktrees"),
-    ("commands/update_index/probe.rs", "the directory that it has made to test the times of files"),
+    ("sapwood/src/update_index/probe.rs", "the directory that it has made to test the times of files"),
     ("help/manual.rs", "pages of the manual in the directory that the user names"),
     ("profile/mod.rs", "a profile, which ends with a mark of sapwood"),
     ("sapwood/src/ci/directory.rs", "the directory of a job, on a runner or with `--clean`"),
@@ -153,6 +154,7 @@ const OWN: &[(&str, &[&str])] = &[
 /// The calls that remove, replace or overwrite.
 const CALLS: &[&str] = &[
     "by_path::remove_file",
+    "files::remove_file",
     "by_path::remove_dir",
     "by_path::rename",
     "by_path::open_to_rewrite",

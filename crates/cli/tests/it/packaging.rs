@@ -156,3 +156,15 @@ fn published_crates_have_a_description_and_a_page() {
         }
     }
 }
+
+/// `.ci/rpm` builds a package in a release only, and fails there if the list of its files lacks
+/// one.
+#[test]
+fn the_rpm_has_all_programs() {
+    let (stage, spec) = (read(".ci/stage"), read("packaging/rpm/sapwood.spec"));
+    let line = stage.lines().find_map(|line| line.strip_prefix("for program in "));
+    let programs = line.and_then(|line| line.strip_suffix("; do")).expect("the programs");
+    for program in programs.split(' ') {
+        assert!(spec.lines().any(|line| line.ends_with(&format!(" /usr/{program}"))), "{program}");
+    }
+}

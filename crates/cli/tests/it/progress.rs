@@ -211,8 +211,7 @@ fn a_background_job_shows_only_the_end() {
     let repo = make(&sandbox);
     touch_all(&repo);
     let script = sandbox.path().join("job");
-    fs::write(&script, format!("#!/bin/bash\nset -m\n{SAPWOOD} status & wait\n")).expect("written");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("made so");
+    testkit::write_program(&script, format!("#!/bin/bash\nset -m\n{SAPWOOD} status & wait\n"));
     let screen = on_terminal(&repo, &script.display().to_string(), &[], "0");
     let parts = screen.lines().flat_map(|line| line.split_str("\r"));
     let shown: Vec<&[u8]> = parts.filter(|part| part.starts_with(b"Refresh index")).collect();

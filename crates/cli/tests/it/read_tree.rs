@@ -238,6 +238,20 @@ fn writes_temporary_files() {
     }
 }
 
+/// The current directory is in the place of the file.
+#[test]
+fn names_the_path_of_a_file_above_the_current_directory() {
+    let oracle = Oracle::new(SAPWOOD, sides);
+    oracle.both(|repo| {
+        repo.remove("left");
+        repo.write("left/deep/er", "1\n");
+    });
+    let args = ["-C", "left/deep", "checkout-index", "--temp", "../../left"];
+    let (git, ours) = (oracle.git(), oracle.ours());
+    let (theirs, mine) = (git.git(&args), ours.run(SAPWOOD.as_ref(), &args));
+    assert_eq!(contents(&git, &theirs), contents(&ours, &mine));
+}
+
 /// Stock builds of Git compare whole seconds, and trust an index that was written later.
 #[test]
 fn keeps_a_racy_file_changed_for_git() {

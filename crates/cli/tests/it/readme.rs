@@ -151,7 +151,7 @@ impl Machine {
         for dir in ["bin", "tour", "empty-home"] {
             fs::create_dir(root.join(dir)).expect("a new directory");
         }
-        fs::copy(SAPWOOD, root.join("bin/sapwood")).expect("a copy");
+        testkit::copy_program(SAPWOOD.as_ref(), &root.join("bin/sapwood"));
         if reader == Reader::Ordinary {
             give_to_ordinary_user(&root);
             if ![root.join("bin"), git_dir()].iter().all(|dir| ordinary_user_reaches(dir)) {

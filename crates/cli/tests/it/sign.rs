@@ -28,11 +28,6 @@ fn ran(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn script(path: &Path, text: &str) {
-    std::fs::write(path, text).expect("written");
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("it exists");
-}
-
 /// Runs `commit-tree` with an option in both copies.
 #[track_caller]
 fn signs(oracle: &Oracle, shim: &Shim, option: &str) -> i32 {
@@ -68,7 +63,7 @@ impl Agent {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         ran(Command::new("ssh-add").arg("-q").arg(key).env("SSH_AUTH_SOCK", &socket));
-        script(
+        testkit::write_program(
             &program,
             &format!("#!/bin/sh\nSSH_AUTH_SOCK='{}' exec ssh-keygen \"$@\"\n", socket.display()),
         );
@@ -98,16 +93,19 @@ fn by_ssh() {
     assert_eq!(signs(&oracle, &shim, &format!("-S{}", key.display())), 0);
     let public = std::fs::read_to_string(key.with_extension("pub")).expect("a public key");
     let script_path = dir.join("default");
-    script(&script_path, &format!("#!/bin/sh\necho \"$1:$2\" >&2\necho 'key::{}'\n", public.trim()));
+    testkit::write_program(
+        &script_path,
+        &format!("#!/bin/sh\necho \"$1:$2\" >&2\necho 'key::{}'\n", public.trim()),
+    );
     configure(&oracle, "gpg.ssh.defaultKeyCommand", &format!("'{}' 'a b'", script_path.display()));
     let agent = Agent::with(&dir, &key);
     configure(&oracle, "gpg.ssh.program", &agent.program.display().to_string());
     assert_eq!(signs(&oracle, &shim, "-S"), 0);
     drop(agent);
     configure(&oracle, "gpg.ssh.program", "ssh-keygen");
-    script(&script_path, "#!/bin/sh\necho no key\n");
+    testkit::write_program(&script_path, "#!/bin/sh\necho no key\n");
     assert_ne!(signs(&oracle, &shim, "-S"), 0);
-    script(&script_path, "#!/bin/sh\nexit 3\n");
+    testkit::write_program(&script_path, "#!/bin/sh\nexit 3\n");
     assert_ne!(signs(&oracle, &shim, "-S"), 0);
     configure(&oracle, "user.signingKey", &key.display().to_string());
     assert_eq!(signs(&oracle, &shim, "-S"), 0);
@@ -133,7 +131,7 @@ fn files_for_ssh_are_private_and_go_away() {
     let look = "for file; do :; done; stat -c %a \"${file%/*}\" >>";
     let seen = dir.join("seen");
     let text = format!("#!/bin/sh\n{look}'{}'\nexec ssh-keygen \"$@\"\n", seen.display());
-    script(&program, &text);
+    testkit::write_program(&program, &text);
     configure(&oracle, "gpg.format", "ssh");
     configure(&oracle, "gpg.ssh.program", &program.display().to_string());
     for (key, code) in [(key, 0), (dir.join("missing"), 1)] {
@@ -164,7 +162,7 @@ fn by_gpg() {
     gpg(&["--quick-generate-key", "Key <key@example.com>", "ed25519", "sign", "never"]);
     let program = shared(&oracle).join("gpg");
     let time = "--faked-system-time 1900000000!";
-    script(
+    testkit::write_program(
         &program,
         &format!("#!/bin/sh\nGNUPGHOME={} exec gpg --no-tty {time} \"$@\"\n", home.path().display()),
     );
@@ -174,7 +172,7 @@ fn by_gpg() {
     configure(&oracle, "user.signingKey", "key@example.com");
     assert_eq!(signs(&oracle, &shim, "-S"), 0);
     let silent = shared(&oracle).join("silent");
-    script(&silent, "#!/bin/sh\nexit 0\n");
+    testkit::write_program(&silent, "#!/bin/sh\nexit 0\n");
     configure(&oracle, "gpg.openpgp.program", &silent.display().to_string());
     assert_ne!(signs(&oracle, &shim, "-S"), 0);
     // Stop the agent, which would outlive the test.

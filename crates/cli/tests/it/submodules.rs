@@ -3,7 +3,7 @@
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo, Run};
 
-use crate::SAPWOOD;
+use crate::{SAPWOOD, shim::Shim};
 
 /// Creates a history. `main` has the submodule `sub` at its first commit, `next` at its second;
 /// `none` has none, `file` and `dir` another entry in its place. The submodule is populated.
@@ -56,6 +56,36 @@ fn oracle() -> Oracle {
 #[track_caller]
 fn says(run: &Run, line: &str) {
     assert!(run.stdout.to_string().lines().any(|said| said == line), "no '{line}': {}", run.stdout);
+}
+
+#[test]
+fn a_subcommand_may_follow_options() {
+    let oracle = oracle();
+    oracle.both(|repo| drop(repo.git(&["checkout", "-q", "next"])));
+    let loud = oracle.same(&["submodule", "update"]);
+    assert!(loud.stdout.contains_str("checked out"), "{}", loud.stdout);
+    for args in [
+        &["submodule", "-q", "update"][..],
+        &["submodule", "--quiet", "-q", "update", "--", "sub"],
+        &["submodule", "-q", "update", "-v"],
+    ] {
+        oracle.both(|repo| drop(repo.git(&["-C", "sub", "checkout", "-q", "one"])));
+        oracle.same(args);
+    }
+    oracle.both(|repo| {
+        repo.git(&["config", "-f", ".gitmodules", "submodule.sub.url", "https://example.com/sub"]);
+        repo.git(&["config", "--remove-section", "submodule.sub"]);
+    });
+    oracle.same(&["submodule", "-q", "init"]);
+    let shim = Shim::new();
+    let ours = oracle.ours();
+    assert_eq!(shim.run(&ours, &["submodule", "-q", "update"]).code, 0);
+    shim.was_native(&["submodule -q update"]);
+    // Git accepts `--cached` there for other subcommands, and refuses it for these.
+    for args in [&["submodule", "-q", "--cached", "update"][..], &["submodule", "-qq", "update"]] {
+        assert_eq!(ours.try_git(args), shim.run(&ours, args), "{args:?}: git left, shim right");
+        assert_ne!(ours.run(SAPWOOD.as_ref(), args).code, 0, "{args:?}");
+    }
 }
 
 #[test]

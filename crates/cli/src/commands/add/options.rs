@@ -10,11 +10,7 @@ use sapwood::{
 use crate::{
     commands::pathspec_file::{PathspecFile, file_nul, from_file},
     term::{
-        args::{
-            Grammar,
-            Native::{Both, Off},
-            Opt, Set, Table,
-        },
+        args::{Both, Grammar, Off, Opt, Set, Table},
         failure::{Failure, requires_patch_if, unserved_if},
     },
 };
@@ -22,55 +18,35 @@ use crate::{
 pub(super) const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood add [<options>] [--] <pathspec>..."],
     options: &[
-        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
-        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
-        Opt::flag("-i, --interactive", "interactive picking", |request: &mut Request| {
-            &mut request.interactive
-        })
-        .native(Off),
-        Opt::flag("-p, --patch", "select hunks interactively", |request: &mut Request| &mut request.patch)
-            .native(Off),
+        Opt::flag("-n, --dry-run", "dry run", field!(dry_run)).native(Both),
+        Opt::flag("-v, --verbose", "be verbose", field!(verbose)).native(Both),
+        Opt::flag("-i, --interactive", "interactive picking", field!(interactive)).native(Off),
+        Opt::flag("-p, --patch", "select hunks interactively", field!(patch)).native(Off),
         Opt::flag(
             "--auto-advance",
             "auto advance to the next file when selecting hunks interactively",
-            |request: &mut Request| &mut request.auto_advance,
+            field!(auto_advance),
         ),
-        Opt::text("-U, --unified <n>", "generate diffs with <n> lines context", |request: &mut Request| {
-            &mut request.context
-        })
-        .only(),
+        Opt::text("-U, --unified <n>", "generate diffs with <n> lines context", field!(context)).only(),
         Opt::text(
             "--inter-hunk-context <n>",
             "show context between diff hunks up to the specified number of lines",
-            |request: &mut Request| &mut request.between,
+            field!(between),
         )
         .only(),
-        Opt::flag("-e, --edit", "edit current diff and apply", |request: &mut Request| &mut request.edit)
-            .native(Off),
-        Opt::flag("-f, --force", "allow adding otherwise ignored files", |request: &mut Request| {
-            &mut request.force
-        })
-        .native(Both),
-        Opt::flag("-u, --update", "update tracked files", |request: &mut Request| &mut request.update)
+        Opt::flag("-e, --edit", "edit current diff and apply", field!(edit)).native(Off),
+        Opt::flag("-f, --force", "allow adding otherwise ignored files", field!(force)).native(Both),
+        Opt::flag("-u, --update", "update tracked files", field!(update)).native(Both),
+        Opt::flag("--renormalize", "renormalize EOL of tracked files (implies -u)", field!(renormalize))
             .native(Both),
-        Opt::flag(
-            "--renormalize",
-            "renormalize EOL of tracked files (implies -u)",
-            |request: &mut Request| &mut request.renormalize,
-        )
-        .native(Both),
         Opt::flag(
             "-N, --intent-to-add",
             "record only the fact that the path will be added later",
-            |request: &mut Request| &mut request.intent_to_add,
+            field!(intent_to_add),
         )
         .native(Both),
-        Opt::choice(
-            "-A, --all",
-            "add changes from all tracked and untracked files",
-            |request: &mut Request| &mut request.all,
-        )
-        .native(Both),
+        Opt::choice("-A, --all", "add changes from all tracked and untracked files", field!(all))
+            .native(Both),
         Opt::new(
             "--ignore-removal",
             "ignore paths removed in the working tree (same as --no-all)",
@@ -80,43 +56,28 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             },
         )
         .native(Both),
-        Opt::flag("--refresh", "don't add, only refresh the index", |request: &mut Request| {
-            &mut request.refresh
-        })
-        .native(Both),
+        Opt::flag("--refresh", "don't add, only refresh the index", field!(refresh)).native(Both),
         Opt::choice(
             "--ignore-errors",
             "just skip files which cannot be added because of errors",
-            |request: &mut Request| &mut request.ignore_errors,
+            field!(ignore_errors),
         )
         .native(Both),
         Opt::flag(
             "--ignore-missing",
             "check if - even missing - files are ignored in dry run",
-            |request: &mut Request| &mut request.ignore_missing,
+            field!(ignore_missing),
         )
         .native(Both),
-        Opt::flag(
-            "--sparse",
-            "allow updating entries outside of the sparse-checkout cone",
-            |request: &mut Request| &mut request.sparse,
-        )
-        .native(Both),
-        Opt::text(
-            "--chmod <(+|-)x>",
-            "override the executable bit of the listed files",
-            |request: &mut Request| &mut request.chmod,
-        )
-        .native(Both),
-        Opt::choice(
-            "--warn-embedded-repo",
-            "warn when adding an embedded repository",
-            |request: &mut Request| &mut request.warn_embedded,
-        )
-        .hidden()
-        .native(Both),
-        from_file(|request: &mut Request| &mut request.pathspec_file.files).native(Both),
-        file_nul(|request: &mut Request| &mut request.pathspec_file.nul),
+        Opt::flag("--sparse", "allow updating entries outside of the sparse-checkout cone", field!(sparse))
+            .native(Both),
+        Opt::text("--chmod <(+|-)x>", "override the executable bit of the listed files", field!(chmod))
+            .native(Both),
+        Opt::choice("--warn-embedded-repo", "warn when adding an embedded repository", field!(warn_embedded))
+            .hidden()
+            .native(Both),
+        from_file(field!(pathspec_file.files)).native(Both),
+        file_nul(field!(pathspec_file.nul)),
     ],
     grammar: Grammar::Mixed,
 };

@@ -26,6 +26,7 @@ use crate::{
         args::{Grammar, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
+        files,
         progress::{self, Progress, Watch},
         text::{quote, relative::relative},
     },
@@ -34,18 +35,10 @@ use crate::{
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood adopt [-q | -v] [-n] [--from <tree-ish>]"],
     options: &[
-        Opt::flag("-q, --quiet", "say nothing", |request: &mut Request| &mut request.quiet),
-        Opt::flag("-v, --verbose", "name what differs or is missing", |request: &mut Request| {
-            &mut request.verbose
-        }),
-        Opt::flag("-n, --dry-run", "verify, and leave the index as it is", |request: &mut Request| {
-            &mut request.dry_run
-        }),
-        Opt::text(
-            "--from <tree-ish>",
-            "make the index from a tree, where there is none",
-            |request: &mut Request| &mut request.from,
-        ),
+        Opt::flag("-q, --quiet", "say nothing", field!(quiet)),
+        Opt::flag("-v, --verbose", "name what differs or is missing", field!(verbose)),
+        Opt::flag("-n, --dry-run", "verify, and leave the index as it is", field!(dry_run)),
+        Opt::text("--from <tree-ish>", "make the index from a tree, where there is none", field!(from)),
     ],
     grammar: Grammar::Mixed,
 };
@@ -84,7 +77,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::no_worktree());
     }
     let settings = Settings::read(&repo)?;
-    let is_there = sys::by_path::stat_followed(&repo.index_path()).is_ok_and(|found| found.is_some());
+    let is_there = files::stat_followed(&repo.index_path()).is_ok_and(|found| found.is_some());
     match (&request.from, is_there) {
         (Some(_), true) => {
             return Err(Failure::fatal(

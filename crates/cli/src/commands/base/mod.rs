@@ -49,34 +49,16 @@ pub(super) const COMMAND: Command = Command {
 /// The fields that the records of the subcommands share.
 const SUBCOMMAND: Command = Command { group: Group::Own, ..Command::BASE };
 
+/// A subcommand whose arguments after the first one are revisions.
+const OF_REVISION: Command = Command { revisions: Revisions::AfterFirst, ..SUBCOMMAND };
+
 /// A command that only needs the remote.
-const ANYWHERE: Traits = Traits { anywhere: true, ..Command::BASE.traits };
+const ANYWHERE: Command = Command { traits: Traits { anywhere: true, ..Command::BASE.traits }, ..SUBCOMMAND };
 
 const SUBCOMMANDS: &[Command] = &[
-    Command {
-        name: "base push",
-        summary: "Push the base of a commit",
-        syntax: &PUSH,
-        revisions: Revisions::AfterFirst,
-        run: push::run,
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "base pull",
-        summary: "Pull the base of a commit",
-        syntax: &PULL,
-        revisions: Revisions::AfterFirst,
-        run: pull::run,
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "base verify",
-        summary: "Check the base of a commit at the remote",
-        syntax: &VERIFY,
-        revisions: Revisions::AfterFirst,
-        run: verify::run,
-        ..SUBCOMMAND
-    },
+    OF_REVISION.named("base push", "Push the base of a commit", &PUSH, push::run),
+    OF_REVISION.named("base pull", "Pull the base of a commit", &PULL, pull::run),
+    OF_REVISION.named("base verify", "Check the base of a commit at the remote", &VERIFY, verify::run),
     Command {
         name: "base mirror",
         summary: "Push the bases of branches that move",
@@ -85,29 +67,15 @@ const SUBCOMMANDS: &[Command] = &[
         run: mirror::run,
         ..SUBCOMMAND
     },
-    Command {
-        name: "base list",
-        summary: "List the bases of a remote",
-        syntax: &LIST,
-        traits: ANYWHERE,
-        run: list::run,
-        ..SUBCOMMAND
-    },
+    ANYWHERE.named("base list", "List the bases of a remote", &LIST, list::run),
     Command {
         name: "base lease",
         summary: "Keep a base on the remote for a time",
         syntax: &LEASE,
-        traits: ANYWHERE,
+        traits: ANYWHERE.traits,
         revisions: Revisions::AfterFirst,
         run: lease::run,
         ..SUBCOMMAND
     },
-    Command {
-        name: "base prune",
-        summary: "Remove old bases from a remote",
-        syntax: &PRUNE,
-        traits: ANYWHERE,
-        run: prune::run,
-        ..SUBCOMMAND
-    },
+    ANYWHERE.named("base prune", "Remove old bases from a remote", &PRUNE, prune::run),
 ];

@@ -1,17 +1,11 @@
-//! `sapwood check-ignore`: which rule ignores a path.
+//! `sapwood check-ignore`: which rule ignores a path. See [`sapwood::check_ignore`].
 //!
 //! Order: arguments; the index and the global rules; then one path after another, whose rule is
 //! printed before the next path is read. Nothing is changed.
 
-use std::os::unix::ffi::OsStrExt as _;
-
-use bstr::{BStr, BString, ByteSlice as _};
-use engine::{
-    ignore::check::{Checker, Match, Sources},
-    pathspec::Pathspecs,
-};
+use bstr::{BStr, BString};
 use repo::Repository;
-use sapwood::{Dir, FileType, index::Index};
+use sapwood::check_ignore::{Ground, Lookup, Match};
 
 use crate::{
     commands::{
@@ -21,17 +15,13 @@ use crate::{
         record::{Command, Group},
     },
     session::{
-        index,
+        events::printing,
         invocation::Invocation,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
-        sparse_index::{self, ExpansionHint},
+        settings::{Reader, Settings, refused},
     },
     term::{
-        args::{Grammar, Native::Both, Opt, Set, Table},
-        console::{self, Listing, text},
+        args::{Both, Grammar, Opt, Set, Table},
+        console::{Listing, text},
         failure::Failure,
         text::quote,
     },
@@ -40,21 +30,12 @@ use crate::{
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood check-ignore [<options>] <pathname>...", "sapwood check-ignore [<options>] --stdin"],
     options: &[
-        Opt::flag("-q, --quiet", "suppress progress reporting", |request: &mut Request| &mut request.quiet)
-            .native(Both),
-        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
-        Opt::flag("--stdin", "read file names from stdin", |request: &mut Request| &mut request.stdin)
-            .native(Both),
-        Opt::flag("-z", "terminate input and output records by a NUL character", |request: &mut Request| {
-            &mut request.nul
-        })
-        .native(Both),
-        Opt::flag("-n, --non-matching", "show non-matching input paths", |request: &mut Request| {
-            &mut request.non_matching
-        })
-        .native(Both),
-        Opt::flag("--no-index", "ignore index when checking", |request: &mut Request| &mut request.no_index)
-            .native(Both),
+        Opt::flag("-q, --quiet", "suppress progress reporting", field!(quiet)).native(Both),
+        Opt::flag("-v, --verbose", "be verbose", field!(verbose)).native(Both),
+        Opt::flag("--stdin", "read file names from stdin", field!(stdin)).native(Both),
+        Opt::flag("-z", "terminate input and output records by a NUL character", field!(nul)).native(Both),
+        Opt::flag("-n, --non-matching", "show non-matching input paths", field!(non_matching)).native(Both),
+        Opt::flag("--no-index", "ignore index when checking", field!(no_index)).native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -92,42 +73,21 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
-    let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let settings = Settings::read(&repo)?.for_lookups();
     refused::check(&repo, &[Reader::Hooks])?;
     request.validate(&rest)?;
-    let worktree = Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let index = if request.no_index {
-        Index::empty(repo.hash())
-    } else {
-        let mut index = index::load_raw(&repo, &settings)?;
-        // Git expands the index here, independent of the patterns.
-        if index.sparse {
-            sparse_index::report_expansion(&repo, &settings, &index, ExpansionHint::Print)?;
-            sparse_index::expand(&repo, &mut index)?;
-        }
-        index
-    };
-    let mut sources = Sources::default();
-    let info = repo.display_common_file("info/exclude");
-    sources.add_standard(&repo, info.as_os_str().as_bytes().into())?;
-    let known = (!request.no_index).then_some(&index);
-    let checker = Checker::new(&repo, Some(&worktree), known, sources)?;
-    let quote_path = settings.quote_path;
+    let context = printing(&repo, &settings);
+    let ground = Ground::read(context, request.no_index)?;
     let mut check = Check {
         run,
         repo: &repo,
         request: &request,
-        index: &index,
-        submodules: index.gitlinks().collect(),
-        worktree: &worktree,
-        directory: BString::default(),
-        quote_path,
-        checker,
+        quote_path: settings.quote_path,
+        lookup: Lookup::new(context, &ground)?,
         listing: Listing::default(),
         ignored: false,
     };
-    check.warn();
     let done = if request.stdin { check.all_of_stdin() } else { check.paths(&rest) };
     // The results before an error are printed.
     let written = check.listing.write(OUTPUT);
@@ -156,15 +116,8 @@ struct Check<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
     request: &'a Request,
-    index: &'a Index,
-    /// The positions of submodules in the index.
-    submodules: Vec<usize>,
-    worktree: &'a Dir,
-    /// The last path that was found to be a directory without a symlink on the way, with a slash at
-    /// its end. Like Git, trusts it until the next directory is found.
-    directory: BString,
     quote_path: bool,
-    checker: Checker<'a>,
+    lookup: Lookup<'a>,
     listing: Listing,
     /// At least one path is ignored.
     ignored: bool,
@@ -179,86 +132,21 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn warn(&mut self) {
-        self.checker.take_warnings().iter().for_each(console::warning);
-    }
-
-    /// Checks all paths for errors before the first one is looked up.
     fn paths(&mut self, args: &[BString]) -> Result<(), Failure> {
-        let mut specs = Vec::new();
-        for arg in args {
-            let spec = paths::parse_path(self.run, self.repo, arg)?;
-            self.must_not_be_behind_a_link(&spec)?;
-            specs.push(spec);
-        }
-        let paths = specs.iter().map(|spec| self.outside_of_submodules(spec));
-        let paths: Vec<BString> = paths.collect::<Result<_, _>>()?;
-        for (spec, path) in specs.iter().zip(&paths) {
-            let (_, original) = spec.patterns().next().expect("one was parsed");
-            self.path(spec, path.as_bstr(), original)?;
-        }
-        Ok(())
-    }
-
-    fn must_not_be_behind_a_link(&mut self, spec: &Pathspecs) -> Result<(), Failure> {
-        for (path, original) in spec.patterns() {
-            let shared = path.iter().zip(self.directory.iter()).take_while(|(one, two)| one == two).count();
-            let known = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
-            self.directory.truncate(known);
-            for slash in path[known..].find_iter("/").map(|slash| known + slash) {
-                // The parent directories were checked before.
-                let found = self.worktree.stat_below(path[..slash].as_bytes()).ok().flatten();
-                match found.map(|stat| stat.file_type) {
-                    Some(FileType::Symlink) => {
-                        return Err(Failure::Fatal(text!(
-                            "pathspec '",
-                            original,
-                            "' is beyond a symbolic link"
-                        )));
-                    }
-                    Some(FileType::Directory) => self.directory = path[..=slash].into(),
-                    _ => break,
-                }
+        let Check { run, repo, request, quote_path, lookup, listing, ignored } = self;
+        lookup.each(args.iter().map(|arg| paths::parse_path(run, repo, arg)), |path, found| {
+            let found = found.filter(|found| request.verbose || !found.negative);
+            *ignored |= found.is_some();
+            if request.quiet || (found.is_none() && !request.non_matching) {
+                return Ok(());
             }
-        }
-        Ok(())
-    }
-
-    /// Returns the path, for a submodule without the slash at its end. Returns an error for a path
-    /// in a submodule.
-    fn outside_of_submodules(&self, spec: &Pathspecs) -> Result<BString, Failure> {
-        let (path, original) = spec.patterns().next().expect("one was parsed");
-        for slash in path.find_iter("/") {
-            let dir = path[..slash].as_bstr();
-            let entries = self.index.range_of(dir);
-            if !self.submodules.iter().any(|at| entries.contains(at)) {
-                continue;
-            }
-            if slash + 1 == path.len() {
-                return Ok(dir.to_owned());
-            }
-            return Err(Failure::Fatal(text!("Pathspec '", original, "' is in submodule '", dir, "'")));
-        }
-        Ok(path.to_owned())
-    }
-
-    fn path(&mut self, spec: &Pathspecs, path: &BStr, original: &BStr) -> Result<(), Failure> {
-        // A tracked path is not ignored.
-        let is_tracked = spec.match_any(self.index);
-        let found = if is_tracked { None } else { self.checker.find(path, None) };
-        let found = found.filter(|found| self.request.verbose || !found.negative);
-        self.ignored |= found.is_some();
-        if !self.request.quiet && (found.is_some() || self.request.non_matching) {
-            let buffer = self.listing.buffer();
-            if self.request.nul {
-                record(buffer, self.request.verbose, found, original)
+            if request.nul {
+                record(listing.buffer(), request.verbose, found, path)
             } else {
-                line(buffer, self.request.verbose, found, original, self.quote_path)
+                line(listing.buffer(), request.verbose, found, path, *quote_path)
             }
-            self.listing.flush_if_full()?;
-        }
-        self.warn();
-        Ok(())
+            listing.flush_if_full()
+        })
     }
 }
 

@@ -14,7 +14,7 @@ mod rules;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{Guess, Repository, keys};
-use sapwood::{Dir, ObjectId};
+use sapwood::{Dir, ObjectId, switch::has_wildcards};
 
 use self::options::{CHECKOUT, RESTORE, SWITCH};
 use self::request::{NewBranch, NewBranchKind, Request, Source, Variant, describe_source};
@@ -25,15 +25,12 @@ use crate::{
             WRITING,
         },
         paths,
-        record::{Command, Group, Revisions, Traits},
+        record::{Command, Group, Revisions},
     },
     session::{
         Session,
         invocation::Invocation,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
+        settings::{Reader, Settings, refused},
     },
     term::{
         args::{Set, Table},
@@ -55,7 +52,6 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Changes,
     syntax: &CHECKOUT,
     revisions: Revisions::Leading,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL],
     line: &[RECURSION_IS_BOOLEAN, obstacles::CONFLICTS, ATTRIBUTES_OF_PATHSPECS],
     checks: &[WRITING, RECURSING, &[obstacles::MERGE]],
@@ -233,7 +229,7 @@ impl Request {
                 paths::warn_ignored(repo, arg.as_bstr());
                 let alone =
                     !takes_paths || (rest.len() == 1 && !is_explicit) || (rest.len() == 2 && is_explicit);
-                let wild = !is_explicit && arg.iter().any(|&byte| format::wildmatch::is_special(byte));
+                let wild = !is_explicit && has_wildcards(arg.as_bstr());
                 let guess = self.guesses(repo)? && alone && !wild;
                 let guessed =
                     if guess { self.guess_remote(run, repo, arg.as_bstr(), is_explicit)? } else { None };

@@ -8,18 +8,13 @@ use crate::{
     commands::pathspec_file::{file_nul, from_file},
     session::submodules,
     term::{
-        args::{
-            Grammar,
-            Native::{Both, Neither, Off, On},
-            Opt, Set, Table,
-        },
+        args::{Both, Grammar, Neither, Off, On, Opt, Set, Table},
         failure::{requires_patch_if, unserved_if},
     },
 };
 
 const QUIET: Opt<Set<Request>> =
-    Opt::flag("-q, --quiet", "suppress progress reporting", |request: &mut Request| &mut request.quiet)
-        .native(Both);
+    Opt::flag("-q, --quiet", "suppress progress reporting", field!(quiet)).native(Both);
 const RECURSE: Opt<Set<Request>> = Opt::new(
     "--recurse-submodules[=<checkout>]",
     "control recursive updating of submodules",
@@ -30,12 +25,9 @@ const RECURSE: Opt<Set<Request>> = Opt::new(
 )
 .native(Both);
 const PROGRESS: Opt<Set<Request>> =
-    Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
-        .native(Both);
+    Opt::choice("--progress", "force progress reporting", field!(progress)).native(Both);
 const MERGE: Opt<Set<Request>> =
-    Opt::choice("-m, --merge", "perform a 3-way merge with the new branch", |request: &mut Request| {
-        &mut request.merge
-    });
+    Opt::choice("-m, --merge", "perform a 3-way merge with the new branch", field!(merge));
 const CONFLICT: Opt<Set<Request>> = Opt::new(
     "--conflict <style>",
     "conflict style (merge, diff3, or zdiff3)",
@@ -43,8 +35,7 @@ const CONFLICT: Opt<Set<Request>> = Opt::new(
 )
 .native(Both);
 const DETACH: Opt<Set<Request>> =
-    Opt::flag("-d, --detach", "detach HEAD at named commit", |request: &mut Request| &mut request.detach)
-        .native(Both);
+    Opt::flag("-d, --detach", "detach HEAD at named commit", field!(detach)).native(Both);
 const TRACK: Opt<Set<Request>> = Opt::new(
     "-t, --track[=(direct|inherit)]",
     "set branch tracking configuration",
@@ -55,24 +46,18 @@ const TRACK: Opt<Set<Request>> = Opt::new(
 )
 .native(Both);
 const FORCE: Opt<Set<Request>> =
-    Opt::flag("-f, --force", "force checkout (throw away local modifications)", |request: &mut Request| {
-        &mut request.force
-    })
-    .native(Both);
+    Opt::flag("-f, --force", "force checkout (throw away local modifications)", field!(force)).native(Both);
 const ORPHAN: Opt<Set<Request>> =
     Opt::new("--orphan <new-branch>", "new unborn branch", |request: &mut Request, value| {
         request.name(value, NewBranchKind::Orphan)
     })
     .native(Both);
 const OVERWRITE_IGNORE: Opt<Set<Request>> =
-    Opt::flag("--overwrite-ignore", "update ignored files (default)", |request: &mut Request| {
-        &mut request.overwrite_ignore
-    })
-    .native(Both);
+    Opt::flag("--overwrite-ignore", "update ignored files (default)", field!(overwrite_ignore)).native(Both);
 const IGNORE_OTHER: Opt<Set<Request>> = Opt::flag(
     "--ignore-other-worktrees",
     "do not check if another worktree is using this branch",
-    |request: &mut Request| &mut request.ignore_other_worktrees,
+    field!(ignore_other_worktrees),
 )
 .native(Both);
 const OURS: Opt<Set<Request>> =
@@ -107,16 +92,13 @@ const INTER_HUNK: Opt<Set<Request>> = Opt::new(
 const IGNORE_SKIP: Opt<Set<Request>> = Opt::flag(
     "--ignore-skip-worktree-bits",
     "do not limit pathspecs to sparse entries only",
-    |request: &mut Request| &mut request.ignore_skip_worktree,
+    field!(ignore_skip_worktree),
 )
 .native(Both);
-const FROM_FILE: Opt<Set<Request>> =
-    from_file(|request: &mut Request| &mut request.pathspec_file.files).native(Both);
-const FILE_NUL: Opt<Set<Request>> = file_nul(|request: &mut Request| &mut request.pathspec_file.nul);
+const FROM_FILE: Opt<Set<Request>> = from_file(field!(pathspec_file.files)).native(Both);
+const FILE_NUL: Opt<Set<Request>> = file_nul(field!(pathspec_file.nul));
 const DRY_RUN: Opt<Set<Request>> =
-    Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
-        &mut request.dry_run
-    });
+    Opt::flag("--dry-run", "print what would be done, and do nothing", field!(dry_run));
 
 pub(super) const CHECKOUT: Table<Set<Request>> = Table {
     usage: &["sapwood checkout [<options>] <branch>", "sapwood checkout [<options>] [<branch>] -- <file>..."],
@@ -129,16 +111,10 @@ pub(super) const CHECKOUT: Table<Set<Request>> = Table {
             request.name(value, NewBranchKind::Reset)
         })
         .native(Both),
-        Opt::flag("-l", "create reflog for new branch", |request: &mut Request| &mut request.reflog)
+        Opt::flag("-l", "create reflog for new branch", field!(reflog)).native(Both),
+        Opt::choice("--guess", "second guess 'git checkout <no-such-branch>' (default)", field!(guess))
             .native(Both),
-        Opt::choice(
-            "--guess",
-            "second guess 'git checkout <no-such-branch>' (default)",
-            |request: &mut Request| &mut request.guess,
-        )
-        .native(Both),
-        Opt::choice("--overlay", "use overlay mode (default)", |request: &mut Request| &mut request.overlay)
-            .native(Both),
+        Opt::choice("--overlay", "use overlay mode (default)", field!(overlay)).native(Both),
         Opt::new(
             "--auto-advance",
             "auto advance to the next file when selecting hunks interactively",
@@ -183,14 +159,8 @@ pub(super) const SWITCH: Table<Set<Request>> = Table {
             |request: &mut Request, value| request.name(value, NewBranchKind::Reset),
         )
         .native(Both),
-        Opt::choice("--guess", "second guess 'git switch <no-such-branch>'", |request: &mut Request| {
-            &mut request.guess
-        })
-        .native(Both),
-        Opt::flag("--discard-changes", "throw away local modifications", |request: &mut Request| {
-            &mut request.discard
-        })
-        .native(Both),
+        Opt::choice("--guess", "second guess 'git switch <no-such-branch>'", field!(guess)).native(Both),
+        Opt::flag("--discard-changes", "throw away local modifications", field!(discard)).native(Both),
         QUIET,
         RECURSE,
         PROGRESS,
@@ -210,22 +180,11 @@ pub(super) const SWITCH: Table<Set<Request>> = Table {
 pub(super) const RESTORE: Table<Set<Request>> = Table {
     usage: &["sapwood restore [<options>] [--source=<branch>] <file>..."],
     options: &[
-        Opt::text("-s, --source <tree-ish>", "which tree-ish to checkout from", |request: &mut Request| {
-            &mut request.source
-        })
-        .native(Both),
-        Opt::choice("-S, --staged", "restore the index", |request: &mut Request| &mut request.staged)
-            .native(Both),
-        Opt::choice("-W, --worktree", "restore the working tree (default)", |request: &mut Request| {
-            &mut request.worktree
-        })
-        .native(Both),
-        Opt::flag("--ignore-unmerged", "ignore unmerged entries", |request: &mut Request| {
-            &mut request.ignore_unmerged
-        })
-        .native(Both),
-        Opt::choice("--overlay", "use overlay mode", |request: &mut Request| &mut request.overlay)
-            .native(Both),
+        Opt::text("-s, --source <tree-ish>", "which tree-ish to checkout from", field!(source)).native(Both),
+        Opt::choice("-S, --staged", "restore the index", field!(staged)).native(Both),
+        Opt::choice("-W, --worktree", "restore the working tree (default)", field!(worktree)).native(Both),
+        Opt::flag("--ignore-unmerged", "ignore unmerged entries", field!(ignore_unmerged)).native(Both),
+        Opt::choice("--overlay", "use overlay mode", field!(overlay)).native(Both),
         QUIET,
         RECURSE,
         PROGRESS,

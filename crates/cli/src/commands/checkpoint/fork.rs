@@ -29,12 +29,9 @@ const TABLE: Table<Set<Request>> = Table {
         Opt::text(
             "--backend <backend>",
             "auto, image, overlay, overlay-user, fuse, btrfs, reflink or copy",
-            |request: &mut Request| &mut request.backend,
+            field!(backend),
         ),
-        Opt::text("--fill <state>", "give this workspace a stored state", |request: &mut Request| {
-            &mut request.fill
-        })
-        .hidden(),
+        Opt::text("--fill <state>", "give this workspace a stored state", field!(fill)).hidden(),
         QUIET,
         JSON,
     ],

@@ -32,10 +32,8 @@ pub(super) use fork::COMMAND as FORK;
 pub(super) use list::COMMAND as LIST;
 pub(super) use undo::{REDO, UNDO};
 
-const JSON: Opt<Set<Request>> =
-    Opt::flag("--json", "print one JSON document", |request: &mut Request| &mut request.json);
-const QUIET: Opt<Set<Request>> =
-    Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet);
+const JSON: Opt<Set<Request>> = Opt::flag("--json", "print one JSON document", field!(json));
+const QUIET: Opt<Set<Request>> = Opt::flag("-q, --quiet", "print only errors", field!(quiet));
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &[
@@ -44,23 +42,21 @@ const TABLE: Table<Set<Request>> = Table {
         "sapwood checkpoint --hook",
     ],
     options: &[
-        Opt::text("-m, --message <label>", "a text that says what the state is", |request: &mut Request| {
-            &mut request.label
-        }),
+        Opt::text("-m, --message <label>", "a text that says what the state is", field!(label)),
         Opt::flag(
             "--hook",
             "serve as the hook of a coding agent, which describes the call on standard input",
-            |request: &mut Request| &mut request.hook,
+            field!(hook),
         ),
         Opt::flag(
             "--watch",
             "make a checkpoint whenever something has changed, until a signal",
-            |request: &mut Request| &mut request.watch,
+            field!(watch),
         ),
         Opt::text(
             "--settle <milliseconds>",
             "the pause after a change, before the checkpoint (500)",
-            |request: &mut Request| &mut request.settle,
+            field!(settle),
         ),
         QUIET,
         JSON,

@@ -6,10 +6,7 @@ use repo::Repository;
 use crate::{
     session::{
         invocation::Invocation,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
+        settings::{Reader, Settings, refused},
     },
     term::failure::Failure,
 };

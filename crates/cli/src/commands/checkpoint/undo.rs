@@ -21,15 +21,12 @@ use crate::{
     },
 };
 
-const HEAD: Opt<Set<Request>> =
-    Opt::flag("--head", "restore HEAD and its branch too", |request: &mut Request| &mut request.head);
+const HEAD: Opt<Set<Request>> = Opt::flag("--head", "restore HEAD and its branch too", field!(head));
 
 const UNDO_TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood undo [--head] [-q] [--json] [<number> | --to <checkpoint>]"],
     options: &[
-        Opt::text("--to <checkpoint>", "restore the checkpoint of this number", |request: &mut Request| {
-            &mut request.to
-        }),
+        Opt::text("--to <checkpoint>", "restore the checkpoint of this number", field!(to)),
         HEAD,
         QUIET,
         JSON,

@@ -52,11 +52,8 @@ pub(super) struct Request {
 }
 
 const PATH: Opt<Set<Request>> =
-    Opt::text("--path <dir>", "the directory, below the workspace of the job", |request: &mut Request| {
-        &mut request.path
-    });
-const QUIET: Opt<Set<Request>> =
-    Opt::flag("-q, --quiet", "say nothing", |request: &mut Request| &mut request.quiet);
+    Opt::text("--path <dir>", "the directory, below the workspace of the job", field!(path));
+const QUIET: Opt<Set<Request>> = Opt::flag("-q, --quiet", "say nothing", field!(quiet));
 
 pub(super) const CLEANUP: Table<Set<Request>> =
     Table { usage: &["sapwood ci cleanup [-q] [<dir>]"], options: &[PATH, QUIET], grammar: Grammar::Mixed };
@@ -64,102 +61,54 @@ pub(super) const CLEANUP: Table<Set<Request>> =
 pub(super) const CHECKOUT: Table<Set<Request>> = Table {
     usage: &["sapwood ci checkout [<options>] [<url>]"],
     options: &[
-        Opt::text(
-            "--repository <name>",
-            "the repository on the server, as owner/name",
-            |request: &mut Request| &mut request.repository,
-        ),
-        Opt::text("--server <url>", "the server of --repository", |request: &mut Request| {
-            &mut request.server
-        }),
-        Opt::text("--ref <ref>", "the branch, tag or commit", |request: &mut Request| &mut request.reference),
-        Opt::text(
-            "--commit <id>",
-            "the commit that the ref had when the job was made",
-            |request: &mut Request| &mut request.commit,
-        ),
+        Opt::text("--repository <name>", "the repository on the server, as owner/name", field!(repository)),
+        Opt::text("--server <url>", "the server of --repository", field!(server)),
+        Opt::text("--ref <ref>", "the branch, tag or commit", field!(reference)),
+        Opt::text("--commit <id>", "the commit that the ref had when the job was made", field!(commit)),
         PATH,
         Opt::new("--depth <n>", "the number of commits, 0 for all branches and tags; default 1", depth)
             .only(),
-        Opt::flag("--tags", "fetch all tags", |request: &mut Request| &mut request.tags),
-        Opt::text("--filter <filter>", "make a partial clone", |request: &mut Request| &mut request.filter),
-        Opt::list("--sparse <pattern>", "write only these directories", |request: &mut Request| {
-            &mut request.sparse
-        }),
-        Opt::choice(
-            "--cone",
-            "the patterns of --sparse are directories; the default",
-            |request: &mut Request| &mut request.cone,
-        ),
+        Opt::flag("--tags", "fetch all tags", field!(tags)),
+        Opt::text("--filter <filter>", "make a partial clone", field!(filter)),
+        Opt::list("--sparse <pattern>", "write only these directories", field!(sparse)),
+        Opt::choice("--cone", "the patterns of --sparse are directories; the default", field!(cone)),
         Opt::new("--submodules[=(true|false|recursive)]", "check out submodules", submodules),
-        Opt::flag("--lfs", "fetch the contents of Git LFS", |request: &mut Request| &mut request.lfs),
-        Opt::text("--token-env <variable>", "the variable that holds the token", |request: &mut Request| {
-            &mut request.token_env
-        }),
-        Opt::text("--token-file <file>", "the file that holds the token", |request: &mut Request| {
-            &mut request.token_file
-        }),
-        Opt::text("--token-user <name>", "the user name for the token", |request: &mut Request| {
-            &mut request.token_user
-        }),
-        Opt::text("--ssh-key <file>", "the private key for ssh", |request: &mut Request| {
-            &mut request.ssh_key
-        }),
+        Opt::flag("--lfs", "fetch the contents of Git LFS", field!(lfs)),
+        Opt::text("--token-env <variable>", "the variable that holds the token", field!(token_env)),
+        Opt::text("--token-file <file>", "the file that holds the token", field!(token_file)),
+        Opt::text("--token-user <name>", "the user name for the token", field!(token_user)),
+        Opt::text("--ssh-key <file>", "the private key for ssh", field!(ssh_key)),
         Opt::text(
             "--ssh-key-env <variable>",
             "the variable that holds the private key for ssh",
-            |request: &mut Request| &mut request.ssh_key_env,
+            field!(ssh_key_env),
         ),
-        Opt::text("--ssh-known-hosts <file>", "more keys of hosts for ssh", |request: &mut Request| {
-            &mut request.ssh_known_hosts
-        }),
+        Opt::text("--ssh-known-hosts <file>", "more keys of hosts for ssh", field!(ssh_known_hosts)),
         Opt::text(
             "--ssh-known-hosts-env <variable>",
             "the variable that holds more keys of hosts for ssh",
-            |request: &mut Request| &mut request.ssh_known_hosts_env,
+            field!(ssh_known_hosts_env),
         ),
         Opt::text(
             "--ssh-user <name>",
             "the user name for ssh, with a key and --repository; default 'git'",
-            |request: &mut Request| &mut request.ssh_user,
+            field!(ssh_user),
         ),
-        Opt::choice(
-            "--ssh-strict",
-            "refuse hosts whose key is unknown; the default",
-            |request: &mut Request| &mut request.ssh_strict,
-        ),
-        Opt::flag("--persist-credentials", "keep the credentials for the job", |request: &mut Request| {
-            &mut request.persist
-        }),
-        Opt::choice(
-            "--clean",
-            "remove what earlier jobs left; the default on a runner",
-            |request: &mut Request| &mut request.clean,
-        ),
+        Opt::choice("--ssh-strict", "refuse hosts whose key is unknown; the default", field!(ssh_strict)),
+        Opt::flag("--persist-credentials", "keep the credentials for the job", field!(persist)),
+        Opt::choice("--clean", "remove what earlier jobs left; the default on a runner", field!(clean)),
         Opt::choice(
             "--set-safe-directory",
             "accept a directory of another user; the default on a runner",
-            |request: &mut Request| &mut request.safe_directory,
+            field!(safe_directory),
         ),
-        Opt::text(
-            "--base <remote>",
-            "the remote of bases that has contents of files",
-            |request: &mut Request| &mut request.base,
-        ),
-        Opt::text(
-            "--base-dir <dir>",
-            "the directory of bases that the runner keeps",
-            |request: &mut Request| &mut request.base_dir,
-        ),
-        Opt::flag(
-            "--inputs",
-            "take the inputs of an action from INPUT_ variables",
-            |request: &mut Request| &mut request.inputs,
-        ),
-        Opt::flag("-n, --dry-run", "say what would be done", |request: &mut Request| &mut request.dry_run),
-        Opt::choice("--progress", "show progress", |request: &mut Request| &mut request.progress),
+        Opt::text("--base <remote>", "the remote of bases that has contents of files", field!(base)),
+        Opt::text("--base-dir <dir>", "the directory of bases that the runner keeps", field!(base_dir)),
+        Opt::flag("--inputs", "take the inputs of an action from INPUT_ variables", field!(inputs)),
+        Opt::flag("-n, --dry-run", "say what would be done", field!(dry_run)),
+        Opt::choice("--progress", "show progress", field!(progress)),
         QUIET,
-        Opt::flag("--json", "print a JSON document", |request: &mut Request| &mut request.json),
+        Opt::flag("--json", "print a JSON document", field!(json)),
     ],
     grammar: Grammar::Mixed,
 };

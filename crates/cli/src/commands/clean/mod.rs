@@ -9,6 +9,7 @@ use repo::{Repository, keys};
 use sapwood::{
     Dir,
     clean::{self, Event, Ignored, Repositories},
+    sparse_index::ExpansionHint,
 };
 
 use crate::{
@@ -22,18 +23,10 @@ use crate::{
         events::Terminal,
         index,
         invocation::Invocation,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
-        sparse_index::ExpansionHint,
+        settings::{Reader, Settings, refused},
     },
     term::{
-        args::{
-            Grammar,
-            Native::{Both, Off, On},
-            Opt, Set, Table,
-        },
+        args::{Both, Grammar, Off, On, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
         progress,
@@ -44,27 +37,16 @@ use crate::{
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood clean [-d] [-f] [-i] [-n] [-q] [-e <pattern>] [-x | -X] [--] [<pathspec>...]"],
     options: &[
-        Opt::flag("-q, --quiet", "do not print names of files removed", |request: &mut Request| {
-            &mut request.quiet
-        })
-        .native(Both),
-        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
-        Opt::count("-f, --force", "force", |request: &mut Request| &mut request.force).native(Both),
-        Opt::flag("-i, --interactive", "interactive cleaning", |request: &mut Request| {
-            &mut request.interactive
-        })
-        .native(Off),
-        Opt::flag("-d", "remove whole directories", |request: &mut Request| &mut request.directories)
+        Opt::flag("-q, --quiet", "do not print names of files removed", field!(quiet)).native(Both),
+        Opt::flag("-n, --dry-run", "dry run", field!(dry_run)).native(Both),
+        Opt::count("-f, --force", "force", field!(force)).native(Both),
+        Opt::flag("-i, --interactive", "interactive cleaning", field!(interactive)).native(Off),
+        Opt::flag("-d", "remove whole directories", field!(directories)).native(On),
+        Opt::list("-e, --exclude <pattern>", "add <pattern> to ignore rules", field!(excludes))
+            .only()
             .native(On),
-        Opt::list("-e, --exclude <pattern>", "add <pattern> to ignore rules", |request: &mut Request| {
-            &mut request.excludes
-        })
-        .only()
-        .native(On),
-        Opt::flag("-x", "remove ignored files, too", |request: &mut Request| &mut request.ignored_too)
-            .native(On),
-        Opt::flag("-X", "remove only ignored files", |request: &mut Request| &mut request.only_ignored)
-            .native(On),
+        Opt::flag("-x", "remove ignored files, too", field!(ignored_too)).native(On),
+        Opt::flag("-X", "remove only ignored files", field!(only_ignored)).native(On),
     ],
     grammar: Grammar::Mixed,
 };

@@ -6,13 +6,11 @@ use engine::{
     checkout::Force,
     clone::{Cloned, Worktree},
 };
+use sapwood::workspace::gc::{Recovered, settle};
 
 use super::worktree;
 use crate::{
-    commands::workspace::{
-        self,
-        gc::{self, Recovered},
-    },
+    commands::workspace::{self, gc::recover_at},
     session::invocation::Invocation,
     term::{console, failure::Failure},
 };
@@ -28,7 +26,7 @@ fn fill(within: &Invocation, admin: PathBuf, top: &Path, verbosity: i32) -> Resu
     let mut rest = Cloned::unfilled(admin.clone(), top.to_owned(), worktree);
     let filled = worktree::fill(&inside, &mut rest, verbosity.min(0));
     let code = filled.map_err(|unfilled| unfilled.failure)?;
-    gc::settle(&admin)?;
+    settle(&admin)?;
     Ok(code)
 }
 
@@ -43,7 +41,7 @@ pub(super) fn make_workspace(
     let quiet = verbosity < 0;
     let made = run.in_repository(&cloned.git_dir).and_then(|within| {
         if cloned.force == Force::Remnants {
-            match gc::recover_at(&within, top)? {
+            match recover_at(&within, top)? {
                 Recovered::Workspace => return Ok(0),
                 Recovered::Unfilled(admin) => return fill(&within, admin, top, verbosity),
                 Recovered::Nothing if !super::is_free(top) => return Err(super::taken(top)),

@@ -21,10 +21,10 @@ pub(super) fn submodules(run: &Invocation, prepared: &Prepared, how: &Submodules
         && let Some(top) = prepared.work_tree()
     {
         let (leaf, rest) = submodule::COMMAND.leaf(&args)?;
-        let survey = leaf.syntax.survey(rest)?;
-        if leaf.line_obstacle(&survey, rest).is_none() {
+        let survey = leaf.syntax.survey(&rest)?;
+        if leaf.line_obstacle(&survey, &rest).is_none() {
             let within = run.elsewhere(top, prepared.git_dir())?;
-            match (leaf.run)(&within, rest) {
+            match (leaf.run)(&within, &rest) {
                 Err(Failure::Unserved(_)) => {}
                 done => return done,
             }

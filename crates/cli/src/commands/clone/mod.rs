@@ -35,6 +35,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        files,
         progress::{self, Progress, Watch},
         text::{os_str, sideband::Sideband},
     },
@@ -159,7 +160,7 @@ impl Request {
         self.options.resumable = run.program == Program::Sapwood;
         self.options.interrupt = Some(run.interrupt.shared());
         self.options.default_template = default_template(run);
-        self.options.workers = sys::cores();
+        self.options.workers = library::workers();
         self.options.open = run.outside();
         if !self.bases.is_empty() {
             // The repository lacks objects, so its source cannot be copied.
@@ -250,7 +251,7 @@ fn workspace_of(prepared: &Prepared) -> Result<PathBuf, Failure> {
 
 /// Returns true if a directory is missing or empty.
 fn is_free(top: &Path) -> bool {
-    match sys::by_path::list(top) {
+    match files::list(top) {
         Ok(found) => found.is_empty(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
@@ -286,7 +287,7 @@ fn is_dumb(run: &Invocation) -> bool {
 }
 
 /// See [`library::default_template`].
-pub(crate) fn default_template(run: &Invocation) -> Option<PathBuf> {
+fn default_template(run: &Invocation) -> Option<PathBuf> {
     let path = run.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
     library::default_template(run.git.as_deref(), &path)
 }

@@ -7,7 +7,6 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::Kind;
 use repo::{Repository, StandaloneConfig, keys, wire::Client};
 use sapwood::{FileType, ObjectId};
-use sys::by_path;
 
 use crate::{
     commands::{
@@ -16,7 +15,7 @@ use crate::{
         record::{Candidate, Home},
         rules::{Setting, Unserved, Variable, When},
     },
-    term::{args::Survey, console::text},
+    term::{args::Survey, console::text, files},
 };
 
 /// Settings of a clone.
@@ -92,7 +91,7 @@ fn remote(remote: &BString, outside: &StandaloneConfig, parameters: &[&BString])
 /// Finds files of the template that sapwood does not copy, or that would be obstacles in the clone.
 fn files_of_template(dir: &Path) -> Vec<Reason> {
     let hooks = hooks::UNSERVED.iter().map(|hook| format!("hooks/{hook}"));
-    let there = hooks.filter(|file| !matches!(by_path::stat(&dir.join(file)), Ok(None)));
+    let there = hooks.filter(|file| files::may_exist(&dir.join(file)));
     let mut found: Vec<_> =
         there.map(|file| Reason::repository(format!("the template has '{file}'"))).collect();
     // Git writes through links, and has its own words for what it cannot write to.
@@ -102,7 +101,7 @@ fn files_of_template(dir: &Path) -> Vec<Reason> {
         ("objects", FileType::Directory),
         ("refs", FileType::Directory),
     ];
-    let odd = kinds.into_iter().filter(|(name, kind)| match by_path::stat(&dir.join(name)) {
+    let odd = kinds.into_iter().filter(|(name, kind)| match files::stat(&dir.join(name)) {
         Ok(None) => false,
         Ok(Some(stat)) => stat.file_type != *kind,
         Err(_) => true,
@@ -126,7 +125,7 @@ fn files_of_template(dir: &Path) -> Vec<Reason> {
 fn states_of_source(source: &Repository) -> Vec<Reason> {
     let unknown = source.config_names().filter(|name| is_unknown(name));
     let mut found: Vec<_> = unknown.map(|name| Reason::Setting(name.to_string())).collect();
-    if !matches!(by_path::stat(&source.common_dir().join("info/grafts")), Ok(None)) {
+    if files::may_exist(&source.common_dir().join("info/grafts")) {
         found.push(Reason::repository("the source has grafts"));
     }
     let is_broken = |refs: Vec<(BString, ObjectId)>| refs.iter().any(|(_, oid)| oid.is_null());
@@ -186,7 +185,7 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
     let template = prepared.template().map_err(|error| Reason::repository(error.to_string()))?;
     first(template.map_or_else(Vec::new, |dir| files_of_template(&dir)))?;
     for place in prepared.work_tree().into_iter().chain([prepared.git_dir()]) {
-        if by_path::list(place).is_ok_and(|names| !names.is_empty()) {
+        if files::list(place).is_ok_and(|names| !names.is_empty()) {
             return Err(Reason::repository(format!("'{}' is not empty", prepared.directory())));
         }
     }

@@ -6,11 +6,7 @@ use repo::wire::AddressFamily;
 use sapwood::clone::{BaseRemote, Need};
 
 use crate::term::{
-    args::{
-        Grammar,
-        Native::{Both, On},
-        Opt, Parsed, Set, Table, Value,
-    },
+    args::{Both, Grammar, On, Opt, Parsed, Set, Table, Value},
     console::text,
     failure::Failure,
     progress,
@@ -19,38 +15,20 @@ use crate::term::{
 pub(super) const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood clone [<options>] [--] <repo> [<dir>]"],
     options: &[
-        Opt::verbose(|request: &mut Request| &mut request.verbosity).native(Both),
-        Opt::quiet(|request: &mut Request| &mut request.verbosity).native(Both),
-        Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
+        Opt::verbose(field!(verbosity)).native(Both),
+        Opt::quiet(field!(verbosity)).native(Both),
+        Opt::choice("--progress", "force progress reporting", field!(progress)).native(Both),
+        Opt::choice("--reject-shallow", "don't clone shallow repository", field!(options.reject_shallow))
             .native(Both),
-        Opt::choice("--reject-shallow", "don't clone shallow repository", |request: &mut Request| {
-            &mut request.options.reject_shallow
-        })
-        .native(Both),
-        Opt::flag("-n, --no-checkout", "don't create a checkout", |request: &mut Request| {
-            &mut request.options.no_checkout
-        })
-        .native(Both),
-        Opt::flag("--bare", "create a bare repository", |request: &mut Request| &mut request.options.bare)
+        Opt::flag("-n, --no-checkout", "don't create a checkout", field!(options.no_checkout)).native(Both),
+        Opt::flag("--bare", "create a bare repository", field!(options.bare)).native(Both),
+        Opt::flag("--naked", "create a bare repository", field!(options.bare)).hidden(),
+        Opt::flag("--mirror", "create a mirror repository (implies --bare)", field!(options.mirror))
             .native(Both),
-        Opt::flag("--naked", "create a bare repository", |request: &mut Request| &mut request.options.bare)
-            .hidden(),
-        Opt::flag("--mirror", "create a mirror repository (implies --bare)", |request: &mut Request| {
-            &mut request.options.mirror
-        })
-        .native(Both),
-        Opt::choice("-l, --local", "to clone from a local repository", |request: &mut Request| {
-            &mut request.options.local
-        })
-        .native(Both),
-        Opt::flag("--no-hardlinks", "don't use local hardlinks, always copy", |request: &mut Request| {
-            &mut request.options.no_hardlinks
-        })
-        .native(Both),
-        Opt::flag("-s, --shared", "setup as shared repository", |request: &mut Request| {
-            &mut request.options.shared
-        })
-        .native(Both),
+        Opt::choice("-l, --local", "to clone from a local repository", field!(options.local)).native(Both),
+        Opt::flag("--no-hardlinks", "don't use local hardlinks, always copy", field!(options.no_hardlinks))
+            .native(Both),
+        Opt::flag("-s, --shared", "setup as shared repository", field!(options.shared)).native(Both),
         Opt::new(
             "--recurse-submodules[=<pathspec>]",
             "initialize submodules in the clone",
@@ -59,14 +37,12 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         .native(Both),
         Opt::new("--recursive[=<pathspec>]", "alias of --recurse-submodules", recurse_submodules)
             .native(Both),
-        Opt::text("-j, --jobs <n>", "number of submodules cloned in parallel", |request: &mut Request| {
-            &mut request.submodules.jobs
-        })
-        .native(Both),
+        Opt::text("-j, --jobs <n>", "number of submodules cloned in parallel", field!(submodules.jobs))
+            .native(Both),
         Opt::text(
             "--template <template-directory>",
             "directory from which templates will be used",
-            |request: &mut Request| &mut request.options.template,
+            field!(options.template),
         )
         .native(Both),
         Opt::new("--reference <repo>", "reference repository", |request: &mut Request, value| {
@@ -77,54 +53,44 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             request.reference(value, Need::IfAble)
         })
         .native(Both),
-        Opt::flag("--dissociate", "use --reference only while cloning", |request: &mut Request| {
-            &mut request.options.dissociate
-        })
-        .native(Both),
+        Opt::flag("--dissociate", "use --reference only while cloning", field!(options.dissociate))
+            .native(Both),
         Opt::text(
             "-o, --origin <name>",
             "use <name> instead of 'origin' to track upstream",
-            |request: &mut Request| &mut request.options.origin,
+            field!(options.origin),
         )
         .native(Both),
         Opt::text(
             "-b, --branch <branch>",
             "checkout <branch> instead of the remote's HEAD",
-            |request: &mut Request| &mut request.options.branch,
+            field!(options.branch),
         )
         .native(Both),
-        Opt::text(
-            "--revision <rev>",
-            "clone single revision <rev> and check out",
-            |request: &mut Request| &mut request.options.revision,
-        )
-        .native(Both),
+        Opt::text("--revision <rev>", "clone single revision <rev> and check out", field!(options.revision))
+            .native(Both),
         Opt::text(
             "-u, --upload-pack <path>",
             "path to git-upload-pack on the remote",
-            |request: &mut Request| &mut request.options.upload_pack,
+            field!(options.upload_pack),
         )
         .native(Both),
-        Opt::text("--depth <depth>", "create a shallow clone of that depth", |request: &mut Request| {
-            &mut request.options.depth
-        })
-        .native(Both),
+        Opt::text("--depth <depth>", "create a shallow clone of that depth", field!(options.depth))
+            .native(Both),
         Opt::text(
             "--shallow-since <time>",
             "create a shallow clone since a specific time",
-            |request: &mut Request| &mut request.shallow_since,
+            field!(shallow_since),
         )
         .native(Both),
         Opt::list(
             "--shallow-exclude <ref>",
             "deepen history of shallow clone, excluding ref",
-            |request: &mut Request| &mut request.options.shallow_exclude,
+            field!(options.shallow_exclude),
         )
         .native(Both),
-        Opt::choice("--single-branch", "clone only one branch, HEAD or --branch", |request: &mut Request| {
-            &mut request.single_branch
-        })
-        .native(Both),
+        Opt::choice("--single-branch", "clone only one branch, HEAD or --branch", field!(single_branch))
+            .native(Both),
         Opt::new(
             "--tags",
             "clone tags, and make later fetches not to follow them",
@@ -137,7 +103,7 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::flag(
             "--shallow-submodules",
             "any cloned submodules will be shallow",
-            |request: &mut Request| &mut request.submodules.shallow,
+            field!(submodules.shallow),
         )
         .native(Both),
         Opt::new(
@@ -156,16 +122,10 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             |request: &mut Request, value| request.ref_format(value),
         )
         .native(Both),
-        Opt::list(
-            "-c, --config <key=value>",
-            "set config inside the new repository",
-            |request: &mut Request| &mut request.options.config,
-        )
-        .native(Both),
-        Opt::list("--server-option <server-specific>", "option to transmit", |request: &mut Request| {
-            &mut request.options.server_options
-        })
-        .native(Both),
+        Opt::list("-c, --config <key=value>", "set config inside the new repository", field!(options.config))
+            .native(Both),
+        Opt::list("--server-option <server-specific>", "option to transmit", field!(options.server_options))
+            .native(Both),
         Opt::new("-4, --ipv4", "use IPv4 addresses only", |request: &mut Request, _| {
             request.options.family = AddressFamily::V4;
             Ok(())
@@ -183,25 +143,25 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::choice(
             "--also-filter-submodules",
             "apply partial clone filters to submodules",
-            |request: &mut Request| &mut request.options.filter_submodules,
+            field!(options.filter_submodules),
         )
         .native(Both),
         Opt::flag(
             "--remote-submodules",
             "any cloned submodules will use their remote-tracking branch",
-            |request: &mut Request| &mut request.submodules.remote,
+            field!(submodules.remote),
         )
         .native(Both),
         Opt::flag(
             "--sparse",
             "initialize sparse-checkout file to include only files at root",
-            |request: &mut Request| &mut request.options.sparse,
+            field!(options.sparse),
         )
         .native(Both),
         Opt::text(
             "--bundle-uri <uri>",
             "a URI for downloading bundles before fetching from origin remote",
-            |request: &mut Request| &mut request.options.bundle_uri,
+            field!(options.bundle_uri),
         )
         .native(Both),
         Opt::new(
@@ -217,11 +177,9 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::choice(
             "--workspace",
             "make <dir> a workspace of the bare repository <dir>.git",
-            |request: &mut Request| &mut request.workspace,
+            field!(workspace),
         ),
-        Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
-            &mut request.dry_run
-        }),
+        Opt::flag("--dry-run", "print what would be done, and do nothing", field!(dry_run)),
     ],
     grammar: Grammar::Mixed,
 };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bstr::{BStr, BString};
-use engine::clone::{Error, Event, ObjectsError};
+use engine::clone::{BadParameter, Error, Event, ObjectsError, SkeletonError};
 use repo::wire;
 
 use crate::{
@@ -122,14 +122,16 @@ pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
         return Failure::Reported(128);
     }
     error.warnings().iter().for_each(console::warning);
+    // Git says first what is wrong with a parameter, then that it cannot write it.
+    if let Error::Skeleton(SkeletonError::Parameter(BadParameter { source })) = &error {
+        console::error(source.to_string());
+    }
     let mut message = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {
         match cause.downcast_ref::<io::Error>() {
             Some(cause) if message.ends_with(&os_error(cause)) => {}
             Some(cause) => message.push_str(&format!(": {}", os_error(cause))),
-            // Git says first what is wrong with a parameter, then that it cannot write it.
-            None if cause.is::<format::config::Error>() => console::error(cause.to_string()),
             None => {}
         }
         source = cause.source();

@@ -20,6 +20,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        files,
         text::{os_error, os_str},
     },
 };
@@ -81,7 +82,7 @@ pub(super) fn draft(
     } else if let Some(file) = &request.file {
         let read = session.invocation.path(file).map(|path| {
             standard::note_read(&path);
-            sys::by_path::read(&path)
+            files::read(&path)
         });
         text.extend_from_slice(&there(
             read?,
@@ -123,7 +124,7 @@ pub(super) fn draft(
 /// Reads the template; the file name is relative to the worktree's root.
 pub(super) fn template(session: Session<'_>, file: &BString) -> Result<Vec<u8>, Failure> {
     let path = session.repository.base_dir().join(os_str(file));
-    there(sys::by_path::read(&path), "could not read '", file.clone())
+    there(files::read(&path), "could not read '", file.clone())
 }
 
 fn there(read: std::io::Result<Option<Vec<u8>>>, lead: &str, name: BString) -> Result<Vec<u8>, Failure> {
@@ -207,7 +208,7 @@ impl Run<'_> {
     pub(super) fn read_message(&self) -> Result<BString, Failure> {
         let plan = self.plan;
         let comment = self.comment.as_bstr();
-        let read = sys::by_path::read(&self.session.repository.git_dir().join("COMMIT_EDITMSG"));
+        let read = files::read(&self.session.repository.git_dir().join("COMMIT_EDITMSG"));
         let reason = match read {
             Ok(Some(text)) => {
                 let text = cleanup::clean(&text, plan.cleanup, plan.verbose > 0, comment);

@@ -23,9 +23,9 @@ use repo::{GivenIdentity, Person, Who, keys};
 use sapwood::{
     Dir, ObjectId, TreeError,
     commit::{
-        self, AuthorSource, Selection, Whence, author,
+        self, AuthorSource, Before, Selection, Whence, author,
         conclude::Conclusion,
-        prepare::{Inputs, Prepared, PreparedFor, git_path, index_name},
+        prepare::{Inputs, Prepared, PreparedFor, Programs, git_path, index_name},
         workspace, write_message,
     },
     maintenance::MaintenanceOutput,
@@ -35,19 +35,16 @@ use crate::{
     commands::{
         obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, GUESSED_IDENTITY, WRITING},
         paths,
-        record::{Command, Group, Traits},
+        record::{Command, Group},
         status::preview::{self, Preview},
         workspace::quota::tell_if_full,
     },
     session::{
         Session, editor,
-        hooks::{self, CommitHooks},
+        hooks::CommitHooks,
         invocation::Invocation,
         new_commit, real_git,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
+        settings::{Reader, Settings, refused},
     },
     term::{
         console::{self, text},
@@ -70,7 +67,6 @@ pub(super) const COMMAND: Command = Command {
             directories are built.",
     group: Group::Changes,
     syntax: &TABLE,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL, preview::SETTINGS, obstacle::SETTINGS],
     variables: &[obstacle::VARIABLES],
     line: &[ATTRIBUTES_OF_PATHSPECS, obstacle::LINE],
@@ -127,7 +123,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 impl<'a> Run<'a> {
     /// Prepares the index according to the options.
-    fn prepare(&self, purpose: PreparedFor) -> Result<Prepared<'a>, Failure> {
+    fn prepare(&self, purpose: PreparedFor, programs: Programs) -> Result<Prepared<'a>, Failure> {
         let Session { invocation: run, repository: repo, settings } = self.session;
         let request = &self.plan.request;
         let given = paths::parse(run, repo, &self.plan.paths)?;
@@ -150,6 +146,7 @@ impl<'a> Run<'a> {
             whence: self.plan.whence,
             selection: &selection,
             purpose,
+            programs,
         });
         prepared.map_err(|error| match error {
             sapwood::Error::Conflicts(paths) => {
@@ -193,7 +190,7 @@ impl<'a> Run<'a> {
     /// Creates the commit and moves HEAD. Returns the commit's name.
     fn conclude(
         &self,
-        prepared: Prepared<'_>,
+        prepared: &mut Prepared<'_>,
         message: &BString,
         author: &Person,
         committer: &Person,
@@ -217,7 +214,7 @@ impl<'a> Run<'a> {
     }
 
     fn dry_run(&self) -> Result<u8, Failure> {
-        let prepared = self.prepare(PreparedFor::Status)?;
+        let prepared = self.prepare(PreparedFor::Status, Programs::Some)?;
         let is_committable = self.show_status(&prepared)?;
         Ok(u8::from(!is_committable))
     }
@@ -238,37 +235,72 @@ impl<'a> Run<'a> {
     }
 
     fn commit(&self) -> Result<u8, Failure> {
-        let Session { repository: repo, settings, .. } = self.session;
+        let input = message::standard_input(self.session, self.plan)?;
+        let before = self.before()?;
+        let mut prepared = self.prepare(PreparedFor::Commit, before.programs)?;
+        let context = self.session.context(self.session.invocation);
+        let before = before.when_prepared(context, self.plan.request.no_verify, &mut prepared)?;
+        let done = self.commit_prepared(&mut prepared, before, input);
+        // As in Git, a refused commit leaves its trees and a refreshed index.
+        let written = prepared.write();
+        let code = done?;
+        written?;
+        Ok(code)
+    }
+
+    /// Returns the programs that run before the commit is made.
+    fn before(&self) -> Result<Before, Failure> {
+        let Plan { request, key, editor, .. } = self.plan;
+        if *editor || !request.trailers.is_empty() {
+            return Ok(Before::SOME);
+        }
+        let context = self.session.context(self.session.invocation);
+        Ok(commit::before(context, request.no_verify, key.is_some())?)
+    }
+
+    fn commit_prepared(
+        &self,
+        prepared: &mut Prepared<'_>,
+        before: Before,
+        input: Option<Vec<u8>>,
+    ) -> Result<u8, Failure> {
+        let repo = self.session.repository;
         let (plan, context) = (self.plan, self.session.context(self.session.invocation));
-        let input = message::standard_input(self.session, plan)?;
-        let mut prepared = self.prepare(PreparedFor::Commit)?;
         let author = author::author(repo, &self.author())?;
         let variables = author::variables(&author);
         let file = prepared.file.clone();
-        let of_commit = CommitHooks { variables: &variables, index: &file, no_editor: !plan.editor };
-        let may_change = !plan.request.no_verify && hooks::exists(repo, settings, "pre-commit")?;
-        if may_change && of_commit.run(context, "pre-commit", &[])? != 0 {
+        let of_commit = CommitHooks {
+            variables: &variables,
+            index: &file,
+            no_editor: !plan.editor,
+            none_before: before.has_no_hooks,
+        };
+        let verify = || of_commit.run_before(context, "pre-commit", &[]);
+        let code = if plan.request.no_verify { None } else { verify()? };
+        if code.is_some_and(|code| code != 0) {
             return Ok(1);
         }
+        let may_change = code.is_some();
         let mut draft = message::draft(self.session, plan, input, self.comment.as_bstr())?;
         let committer = repo.person(Who::Committer, GivenIdentity::default())?;
         self.finish_draft(&mut draft, committer.name_and_mail().as_bstr());
-        let is_committable = self.write_draft(&mut draft, &prepared, &author, &committer)?;
+        let is_committable = self.write_draft(&mut draft, prepared, &author, &committer)?;
         let may_be_empty =
             plan.whence == Whence::Merge || plan.request.allow_empty || plan.is_merge_amended();
         if !is_committable && !may_be_empty {
-            self.nothing_to_commit(&prepared)?;
+            prepared.write()?;
+            self.nothing_to_commit(prepared)?;
             return Ok(1);
         }
         // As in Git, changes that the hook staged do not count for this check.
         if may_change {
             prepared.reload()?;
         }
-        if !self.make_trees(&mut prepared)? || !self.edit(&draft, of_commit)? {
+        if !self.make_trees(prepared)? || !self.edit(&draft, of_commit)? {
             return Ok(1);
         }
         let message = self.read_message()?;
-        let changes = self.changes(&prepared)?;
+        let changes = self.changes(prepared)?;
         let in_workspace = workspace::of(repo)?;
         if let Some(workspace) = &in_workspace {
             let parent = self.parent_tree()?;
@@ -285,7 +317,7 @@ impl<'a> Run<'a> {
             of_commit.post_rewrite(context, old, oid)?;
         }
         if !plan.request.quiet {
-            self.summary(oid, &author, &committer, changes)?;
+            self.summary(oid, &author, &committer, prepared, changes)?;
         }
         Ok(0)
     }
@@ -318,14 +350,15 @@ impl<'a> Run<'a> {
         let context = self.session.context(self.session.invocation);
         let name = git_path(context, commit::MESSAGE_FILE).to_string_lossy().into_owned();
         let args: Vec<String> = std::iter::once(name.clone()).chain(draft.source.clone()).collect();
-        if of_commit.run(context, "prepare-commit-msg", &args)? != 0 {
+        if of_commit.run_before(context, "prepare-commit-msg", &args)?.is_some_and(|code| code != 0) {
             return Ok(false);
         }
         if self.plan.editor && editor::edit(self.session, &self.editmsg(), &of_commit.variables())?.is_err() {
             console::eprint_line("Please supply the message using either -m or -F option.");
             return Ok(false);
         }
-        Ok(self.plan.request.no_verify || of_commit.run(context, "commit-msg", &[name])? == 0)
+        let verify = || of_commit.run_before(context, "commit-msg", &[name]);
+        Ok(self.plan.request.no_verify || verify()?.is_none_or(|code| code == 0))
     }
 
     fn editmsg(&self) -> PathBuf {

@@ -8,11 +8,7 @@ use crate::{
         status::preview::{Format, Wanted},
     },
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Table, Value,
-        },
+        args::{Both, Grammar, On, Opt, Set, Table, Value},
         failure::Failure,
     },
 };

@@ -27,8 +27,10 @@ const UNKNOWN: [&str; 3] =
     [keys::diff::ALGORITHM.name(), keys::diff::RELATIVE.name(), keys::diff::RENAME_LIMIT.name()];
 
 impl Run<'_> {
-    /// Returns the diffstat of the commit, or `None` if only the real Git can determine it.
-    pub(super) fn changes(&self, prepared: &Prepared<'_>) -> Result<Option<BString>, Failure> {
+    /// Returns the changes of the commit, or `None` if only the real Git can determine them. Call
+    /// it before the commit: the trees of HEAD may be of a kind for which the command is handed
+    /// over.
+    pub(super) fn changes(&self, prepared: &Prepared<'_>) -> Result<Option<Vec<Pair>>, Failure> {
         let repo = self.session.repository;
         let is_known = UNKNOWN.iter().all(|key| repo.config_str(key).is_none());
         if self.plan.request.quiet || prepared.index.sparse || !is_known {
@@ -37,11 +39,17 @@ impl Run<'_> {
         let tree = self.parent_tree()?;
         let all = Pathspecs::default();
         let ignore = Some(Ignore::None);
-        let pairs = diff::staged(repo, self.worktree, &prepared.index, tree, &all, ignore, None)?;
-        let Some(pairs) = diffstat::with_renames(repo, pairs)? else { return Ok(None) };
+        Ok(Some(diff::staged(repo, self.worktree, &prepared.index, tree, &all, ignore, None)?))
+    }
+
+    /// Returns the diffstat of the changes, or `None` if only the real Git can determine it. Their
+    /// contents can be read after the commit.
+    fn diffstat(&self, prepared: &Prepared<'_>, pairs: Vec<Pair>) -> Option<BString> {
+        let repo = self.session.repository;
+        let pairs = diffstat::with_renames(repo, pairs).ok()??;
         let big = self.session.settings.big_file_threshold;
-        let stat = diff::stat::count(repo, &prepared.index, &pairs, big)?;
-        Ok(stat.map(|stat| self.list_changes(&pairs, stat)))
+        let stat = diff::stat::count(repo, &prepared.index, &pairs, big).ok()??;
+        Some(self.list_changes(&pairs, stat))
     }
 
     fn list_changes(&self, pairs: &[Pair], stat: Stat) -> BString {
@@ -60,7 +68,8 @@ impl Run<'_> {
         commit: ObjectId,
         author: &Person,
         committer: &Person,
-        changes: Option<BString>,
+        prepared: &Prepared<'_>,
+        changes: Option<Vec<Pair>>,
     ) -> Result<(), Failure> {
         let repo = self.session.repository;
         let place: BString = match &repo.head()? {
@@ -84,7 +93,7 @@ impl Run<'_> {
         if text.parents.len() > 1 {
             return Ok(());
         }
-        match changes {
+        match changes.and_then(|pairs| self.diffstat(prepared, pairs)) {
             Some(changes) => console::out_raw(&changes),
             None => self.changes_by_git(commit)?,
         }

@@ -1,17 +1,13 @@
 //! The command line of `commit-graph`.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{commit_graph::Split, worktree::prune::Expire};
+use sapwood::commit_graph::{self, Split};
 
 use crate::{
     commands::reason::Reason,
     session::settings::expiry::expire_date,
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Survey, Table, Value,
-        },
+        args::{Both, Grammar, On, Opt, Set, Survey, Table, Value},
         console::{self, text},
         failure::Failure,
     },
@@ -26,14 +22,7 @@ pub(super) struct Request {
     pub(super) reachable: bool,
     pub(super) stdin_packs: bool,
     pub(super) stdin_commits: bool,
-    pub(super) append: bool,
-    pub(super) changed_paths: Option<bool>,
-    pub(super) split: Option<Split>,
-    pub(super) max_commits: Option<i32>,
-    pub(super) size_multiple: Option<i32>,
-    pub(super) expire: Option<Expire>,
-    /// Outer `None`: the option was not given. Inner `None`: no limit.
-    pub(super) max_new_filters: Option<Option<i32>>,
+    pub(super) write: commit_graph::Request,
 }
 
 /// Returns the options that Git accepts for this subcommand.
@@ -75,8 +64,8 @@ fn number(name: &str, value: Value) -> Result<Option<i32>, Failure> {
 
 fn split(request: &mut Request, value: Value) -> Result<(), Failure> {
     let strategy = value.text.unwrap_or_default();
-    request.split = Some(match strategy.as_slice() {
-        b"" => request.split.unwrap_or(Split::Merge),
+    request.write.split = Some(match strategy.as_slice() {
+        b"" => request.write.split.unwrap_or(Split::Merge),
         b"no-merge" => Split::NoMerge,
         b"replace" => Split::Replace,
         _ => return Err(Failure::Fatal(text!("unrecognized --split argument, ", strategy))),
@@ -86,7 +75,7 @@ fn split(request: &mut Request, value: Value) -> Result<(), Failure> {
 
 fn max_new_filters(request: &mut Request, value: Value) -> Result<(), Failure> {
     let parse = |text: &BStr| text.to_str().ok()?.trim_start().parse().ok();
-    request.max_new_filters = Some(match &value.text {
+    request.write.max_new_filters = Some(match &value.text {
         None => None,
         Some(text) => match parse(text.as_bstr()) {
             Some(number) => Some(number),
@@ -107,42 +96,20 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
          [--[no-]progress] <split-options>",
     ],
     options: &[
-        Opt::text(
-            "--object-dir <dir>",
-            "the object directory to store the graph",
-            |request: &mut Request| &mut request.object_dir,
-        )
-        .native(On),
-        Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
+        Opt::text("--object-dir <dir>", "the object directory to store the graph", field!(object_dir))
+            .native(On),
+        Opt::choice("--progress", "force progress reporting", field!(progress)).native(Both),
+        Opt::flag("--shallow", "if the commit-graph is split, only verify the tip file", field!(shallow))
             .native(Both),
-        Opt::flag(
-            "--shallow",
-            "if the commit-graph is split, only verify the tip file",
-            |request: &mut Request| &mut request.shallow,
-        )
-        .native(Both),
-        Opt::flag("--reachable", "start walk at all refs", |request: &mut Request| &mut request.reachable)
+        Opt::flag("--reachable", "start walk at all refs", field!(reachable)).native(Both),
+        Opt::flag("--stdin-packs", "scan pack-indexes listed by stdin for commits", field!(stdin_packs))
             .native(Both),
-        Opt::flag(
-            "--stdin-packs",
-            "scan pack-indexes listed by stdin for commits",
-            |request: &mut Request| &mut request.stdin_packs,
-        )
-        .native(Both),
-        Opt::flag("--stdin-commits", "start walk at commits listed by stdin", |request: &mut Request| {
-            &mut request.stdin_commits
-        })
-        .native(Both),
-        Opt::flag(
-            "--append",
-            "include all commits already in the commit-graph file",
-            |request: &mut Request| &mut request.append,
-        )
-        .native(Both),
-        Opt::choice("--changed-paths", "enable computation for changed paths", |request: &mut Request| {
-            &mut request.changed_paths
-        })
-        .native(Both),
+        Opt::flag("--stdin-commits", "start walk at commits listed by stdin", field!(stdin_commits))
+            .native(Both),
+        Opt::flag("--append", "include all commits already in the commit-graph file", field!(write.append))
+            .native(Both),
+        Opt::choice("--changed-paths", "enable computation for changed paths", field!(write.changed_paths))
+            .native(Both),
         Opt::new("--split[=<strategy>]", "allow writing an incremental commit-graph file", split)
             .only()
             .native(On),
@@ -150,7 +117,7 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             "--max-commits <n>",
             "maximum number of commits in a non-base split commit-graph",
             |request: &mut Request, value| {
-                request.max_commits = number("max-commits", value)?;
+                request.write.max_commits = number("max-commits", value)?;
                 Ok(())
             },
         )
@@ -159,7 +126,7 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             "--size-multiple <n>",
             "maximum ratio between two levels of a split commit-graph",
             |request: &mut Request, value| {
-                request.size_multiple = number("size-multiple", value)?;
+                request.write.size_multiple = number("size-multiple", value)?;
                 Ok(())
             },
         )
@@ -168,7 +135,7 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             "--expire-time <expiry-date>",
             "only expire files older than a given date-time",
             |request: &mut Request, value| {
-                request.expire = value.text.and_then(|date| expire_date(date.as_bstr()));
+                request.write.expire = value.text.and_then(|date| expire_date(date.as_bstr()));
                 Ok(())
             },
         )

@@ -4,25 +4,23 @@
 //! position.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::loose::Kind;
-use repo::{GivenIdentity, Repository, Who};
-use sapwood::ObjectId;
-use store::objects::ObjectTransaction;
+use repo::Repository;
+use sapwood::{
+    ObjectId,
+    commit_tree::{self, Kind, Request},
+};
 
 use crate::{
     commands::{
         obstacles::{self, LOOKING},
         record::{Check, Command, Group, Revisions},
     },
-    session::{Session, input::Input, invocation::Invocation, new_commit::NewCommit, settings::Settings},
+    session::{Session, input::Input, invocation::Invocation, settings::Settings},
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Table,
-        },
+        args::{Both, Grammar, On, Opt, Table},
         console::{self, text},
         failure::Failure,
+        files,
         text::{os_error, os_str},
     },
 };
@@ -100,25 +98,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         let failed = |error| Failure::Fatal(text!("git commit-tree: failed to read: ", os_error(&error)));
         message = read.map_err(failed)?.into();
     }
-    must_be(&repo, named, Kind::Tree)?;
-    let person = |who| repo.person(who, GivenIdentity::default());
-    let commit = NewCommit {
-        tree: named,
-        parents,
-        author: person(Who::Author)?.line(),
-        committer: person(Who::Committer)?.line(),
-        extra: Vec::new(),
-        message: message.as_bstr(),
-        key: key.as_ref().map(|key| key.as_bstr()),
-    };
-    let objects = ObjectTransaction::new(settings.objects(&repo));
+    commit_tree::check(&repo, named, Kind::Tree)?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let oid = commit.write(session.context(run), &objects).map_err(|error| match error {
+    let commit = Request { tree: named, parents, message, key };
+    let oid = commit_tree::write(session.context(run), commit).map_err(|error| match error {
         // The reason was printed.
         sapwood::Error::NotSigned => Failure::Reported(1),
         error => error.into(),
     })?;
-    objects.publish()?;
     console::out(oid.to_string());
     Ok(0)
 }
@@ -138,11 +125,11 @@ fn file(run: &Invocation, repo: &Repository, name: &BStr) -> Result<Vec<u8>, Fai
             Failure::Fatal(text!("git commit-tree: failed to read '-': ", os_error(&error)))
         });
     }
-    let file = sys::by_path::open(&repo.base_dir().join(os_str(name))).map_err(|error| {
+    let file = files::open(&repo.base_dir().join(os_str(name))).map_err(|error| {
         Failure::Fatal(text!("could not open '", name, "' for reading: ", os_error(&error)))
     })?;
     let mut content = Vec::new();
-    sys::read_to_end(&file, 0, &mut content).map_err(|error| {
+    files::read_to_end(&file, 0, &mut content).map_err(|error| {
         Failure::Fatal(text!("git commit-tree: failed to read '", name, "': ", os_error(&error)))
     })?;
     Ok(content)
@@ -151,26 +138,11 @@ fn file(run: &Invocation, repo: &Repository, name: &BStr) -> Result<Vec<u8>, Fai
 fn parent(repo: &Repository, name: &BStr, parents: &mut Vec<ObjectId>) -> Result<(), Failure> {
     let oid = repo.resolve_commit(name)?;
     let oid = oid.ok_or_else(|| Failure::Fatal(text!("not a valid object name ", name)))?;
-    must_be(repo, oid, Kind::Commit)?;
+    commit_tree::check(repo, oid, Kind::Commit)?;
     if parents.contains(&oid) {
         console::error(format!("duplicate parent {oid} ignored"))
     } else {
         parents.push(oid)
     }
     Ok(())
-}
-
-fn must_be(repo: &Repository, oid: ObjectId, kind: Kind) -> Result<(), Failure> {
-    // Git accepts the empty tree even if no object directory contains it.
-    if kind == Kind::Tree && oid == ObjectId::empty_tree(repo.hash()) {
-        return Ok(());
-    }
-    if !repo.objects().has(&oid)? {
-        return Err(Failure::fatal(format!("{oid} is not a valid object")));
-    }
-    if repo.objects().header(&oid)?.0 == kind {
-        Ok(())
-    } else {
-        Err(Failure::fatal(format!("{oid} is not a valid '{kind}' object")))
-    }
 }

@@ -60,8 +60,8 @@ const TABLE: Table<Set<Request>> = Table {
             },
         )
         .only(),
-        Opt::text("--dir <dir>", "the directory for the clones", |request: &mut Request| &mut request.dir),
-        Opt::flag("--json", "print a JSON document", |request: &mut Request| &mut request.json),
+        Opt::text("--dir <dir>", "the directory for the clones", field!(dir)),
+        Opt::flag("--json", "print a JSON document", field!(json)),
     ],
     grammar: Grammar::Mixed,
 };

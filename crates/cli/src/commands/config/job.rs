@@ -1,12 +1,11 @@
 //! The parsed command line.
 
 use bstr::{BString, ByteSlice as _};
+use sapwood::config::{Change, Kind, Query, Url, Values, comment};
 
 use super::{
     location::Location,
-    options::{self, Display, Form, Forms, Mode, Request},
-    url::Url,
-    value::Kind,
+    options::{Display, Form, Forms, Mode, Request},
 };
 use crate::term::failure::Failure;
 
@@ -14,20 +13,31 @@ use crate::term::failure::Failure;
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) location: Location,
+    pub(super) shown: Shown,
+    pub(super) action: Action,
+}
+
+/// How settings are read and printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
     /// `--includes`
     pub(super) includes: Option<bool>,
     pub(super) display: Display,
+    /// The type of printed values.
     pub(super) kind: Option<Kind>,
     /// True if Git would start a pager on a terminal.
     pub(super) is_paged: bool,
-    pub(super) action: Action,
 }
 
 /// The task.
 #[derive(Debug)]
 pub(super) enum Action {
     List,
-    Get(Get),
+    /// Settings to print: all, or only the last one. Their type is that of [`Shown`].
+    Get {
+        query: Query,
+        all: bool,
+    },
     /// The settings of `section` for a URL; all of them if `key` is `None`.
     Url {
         section: BString,
@@ -42,55 +52,22 @@ pub(super) enum Action {
         slot: BString,
         is_terminal: Option<bool>,
     },
-    Change(Change),
+    Change {
+        change: Change,
+        /// The ways to change several values, which the error message names.
+        advice: Option<&'static str>,
+    },
     Section {
         old: BString,
         new: Option<BString>,
     },
 }
 
-/// Entries to print.
-#[derive(Debug)]
-pub(super) struct Get {
-    pub(super) name: BString,
-    /// True if `name` is a regular expression.
-    pub(super) is_regexp: bool,
-    /// True if all entries are printed, not only the last one.
-    pub(super) all: bool,
-    pub(super) values: Values,
-    pub(super) default: Option<BString>,
-}
-
-/// Entries to change.
-#[derive(Debug)]
-pub(super) struct Change {
-    pub(super) name: BString,
-    /// `None` removes entries.
-    pub(super) value: Option<BString>,
-    pub(super) values: Values,
-    pub(super) all: bool,
-    pub(super) comment: Option<BString>,
-    /// The ways to change several values, which the error message names.
-    pub(super) advice: Option<&'static str>,
-}
-
-/// The selected values.
-#[derive(Debug)]
-pub(super) enum Values {
-    All,
-    None,
-    Exactly(BString),
-    /// A regular expression; `!` negates it.
-    Matching(BString),
-}
-
-impl Values {
-    fn new(pattern: Option<BString>, is_fixed: bool) -> Values {
-        match pattern {
-            None => Values::All,
-            Some(value) if is_fixed => Values::Exactly(value),
-            Some(pattern) => Values::Matching(pattern),
-        }
+fn values(pattern: Option<BString>, is_fixed: bool) -> Values {
+    match pattern {
+        None => Values::All,
+        Some(value) if is_fixed => Values::Exactly(value),
+        Some(pattern) => Values::Matching(pattern),
     }
 }
 
@@ -134,7 +111,8 @@ impl Job {
         };
         let location = Location::of(&mut request)?;
         let Request { includes, display, kind, .. } = request;
-        Ok(Job { location, includes, display, kind, is_paged, action })
+        let kind = kind.filter(|_| !display.name_only);
+        Ok(Job { location, shown: Shown { includes, display, kind, is_paged }, action })
     }
 }
 
@@ -175,9 +153,12 @@ fn old(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {
         return Err(wrong("--fixed-value without a pattern"));
     }
     let fixed = request.fixed_value;
-    let comment = request.comment.take().map(|text| options::comment(text.as_ref())).transpose()?;
-    let change = |name, value, values, all| {
-        Action::Change(Change { name, value, values, all, comment: comment.clone(), advice: None })
+    let comment = request.comment.take().map(|text| comment(text.as_ref())).transpose()?;
+    let kind = request.kind;
+    let change = |name: Option<BString>, value, values, all| {
+        let name = name.unwrap_or_default();
+        let comment = comment.clone();
+        Action::Change { change: Change { name, value, kind, values, all, comment }, advice: None }
     };
     Ok(match mode {
         Some(Mode::List) => {
@@ -186,32 +167,32 @@ fn old(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {
         }
         Some(Mode::Get | Mode::GetAll | Mode::GetRegexp) => {
             let [name, pattern] = words::<1, 2>(given)?;
-            Action::Get(Get {
+            let query = Query {
                 name: name.unwrap_or_default(),
                 is_regexp: mode == Some(Mode::GetRegexp),
-                all: !is_get,
-                values: Values::new(pattern, fixed),
+                values: values(pattern, fixed),
                 default: request.default.take(),
-            })
+                kind: None,
+            };
+            Action::Get { query, all: !is_get }
         }
         None => {
             let [name, value, pattern] = words::<2, 3>(given)?;
             let advice = pattern.is_none().then_some("Use a regexp, --add or --replace-all");
-            let values = Values::new(pattern, fixed);
-            let (name, all) = (name.unwrap_or_default(), false);
-            Action::Change(Change { name, value, values, all, comment, advice })
+            let (name, values) = (name.unwrap_or_default(), values(pattern, fixed));
+            Action::Change { change: Change { name, value, kind, values, all: false, comment }, advice }
         }
         Some(Mode::Add) => {
             let [name, value] = words::<2, 2>(given)?;
-            change(name.unwrap_or_default(), value, Values::None, false)
+            change(name, value, Values::None, false)
         }
         Some(Mode::ReplaceAll) => {
             let [name, value, pattern] = words::<2, 3>(given)?;
-            change(name.unwrap_or_default(), value, Values::new(pattern, fixed), true)
+            change(name, value, values(pattern, fixed), true)
         }
         Some(Mode::Unset | Mode::UnsetAll) => {
             let [name, pattern] = words::<1, 2>(given)?;
-            change(name.unwrap_or_default(), None, Values::new(pattern, fixed), mode == Some(Mode::UnsetAll))
+            change(name, None, values(pattern, fixed), mode == Some(Mode::UnsetAll))
         }
         Some(Mode::RenameSection | Mode::RemoveSection) => section(mode == Some(Mode::RenameSection), given)?,
         Some(Mode::GetColor) => {
@@ -248,17 +229,13 @@ fn get(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {
     if request.kind == Some(Kind::Color) && name.is_empty() && request.default.is_some() {
         return Ok(Action::Color { slot: name, default: request.default.take() });
     }
-    Ok(Action::Get(Get {
-        name,
-        is_regexp: request.regexp,
-        all: request.all,
-        values: Values::new(pattern, request.fixed_value),
-        default: request.default.take(),
-    }))
+    let (values, default) = (values(pattern, request.fixed_value), request.default.take());
+    let query = Query { name, is_regexp: request.regexp, values, default, kind: None };
+    Ok(Action::Get { query, all: request.all })
 }
 
 fn for_url(request: &mut Request, name: BString, url: BString) -> Result<Action, Failure> {
-    let url = Url::parse(url.as_ref(), false).ok().flatten().ok_or_else(|| wrong("such a URL"))?;
+    let url = Url::parse(url.as_ref()).ok_or_else(|| wrong("such a URL"))?;
     let name = name.to_ascii_lowercase();
     let (section, key) = match name.split_once_str(".") {
         Some((section, key)) => (section.into(), Some(key.into())),
@@ -275,14 +252,15 @@ fn set(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {
         return Err(wrong("options that do not go together"));
     }
     let is_plain = pattern.is_none() && !request.all && !request.append;
-    Ok(Action::Change(Change {
+    let change = Change {
         name: name.unwrap_or_default(),
         value,
-        values: if request.append { Values::None } else { Values::new(pattern, request.fixed_value) },
+        kind: request.kind,
+        values: if request.append { Values::None } else { values(pattern, request.fixed_value) },
         all: request.all,
-        comment: request.comment.take().map(|text| options::comment(text.as_ref())).transpose()?,
-        advice: is_plain.then_some("Use --value=<pattern>, --append or --all"),
-    }))
+        comment: request.comment.take().map(|text| comment(text.as_ref())).transpose()?,
+    };
+    Ok(Action::Change { change, advice: is_plain.then_some("Use --value=<pattern>, --append or --all") })
 }
 
 fn unset(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {
@@ -291,14 +269,9 @@ fn unset(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> 
     if request.fixed_value && pattern.is_none() {
         return Err(wrong("options that do not go together"));
     }
-    Ok(Action::Change(Change {
-        name: name.unwrap_or_default(),
-        value: None,
-        values: Values::new(pattern, request.fixed_value),
-        all: request.all,
-        comment: None,
-        advice: None,
-    }))
+    let (name, values) = (name.unwrap_or_default(), values(pattern, request.fixed_value));
+    let change = Change { name, values, all: request.all, ..Change::default() };
+    Ok(Action::Change { change, advice: None })
 }
 
 fn section(is_renamed: bool, given: Vec<BString>) -> Result<Action, Failure> {
@@ -320,12 +293,13 @@ mod tests {
 
     #[test]
     fn the_older_form_goes_by_the_number_of_words() {
-        assert!(matches!(parsed("a.b").expect("valid").action, Action::Get(Get { all: false, .. })));
-        let Action::Change(change) = parsed("a.b c").expect("valid").action else { panic!("it changes") };
-        assert!(change.advice.is_some() && !change.all);
-        let Action::Change(change) = parsed("a.b --c ^d").expect("valid").action else {
-            panic!("it changes")
+        assert!(matches!(parsed("a.b").expect("valid").action, Action::Get { all: false, .. }));
+        let change = |line| match parsed(line).expect("valid").action {
+            Action::Change { change, advice } => (change, advice),
+            other => panic!("it does not change: {other:?}"),
         };
+        assert!(matches!(change("a.b c"), (Change { all: false, .. }, Some(_))));
+        let (change, _) = change("a.b --c ^d");
         assert!(matches!(change.values, Values::Matching(_)) && change.value == Some("--c".into()));
         for line in ["a.b=c", "a b c d", "--get", "--get --get-all a", "-l x", "--name-only a.b", "set a.b"] {
             assert!(parsed(line).is_err(), "{line}");
@@ -335,9 +309,11 @@ mod tests {
     #[test]
     fn only_the_first_word_names_a_subcommand() {
         assert!(matches!(parsed("list").expect("valid").action, Action::List));
-        let Action::Get(get) = parsed("--local list").expect("valid").action else { panic!("it reads") };
-        assert_eq!(get.name, "list");
-        assert!(matches!(parsed("get set").expect("valid").action, Action::Get(_)));
+        let Action::Get { query, .. } = parsed("--local list").expect("valid").action else {
+            panic!("it reads")
+        };
+        assert_eq!(query.name, "list");
+        assert!(matches!(parsed("get set").expect("valid").action, Action::Get { .. }));
         assert!(parsed("edit").is_err());
     }
 }

@@ -1,21 +1,19 @@
-//! `sapwood config`: reads and changes settings.
+//! `sapwood config`: reads and changes settings. See [`sapwood::config`].
 //!
 //! Order: the command line becomes a [`Job`]; the file that it names; then entries are printed, or
-//! one file is changed under its lock. A form or a state that is not served exactly as by Git
-//! returns [`Failure::Unserved`] before anything is changed, and the shim starts the real Git.
+//! one file is changed under its lock.
 
 mod job;
 mod location;
 mod options;
 mod read;
-mod url;
-mod value;
 mod write;
 
 use bstr::BString;
 
 use self::{
     job::{Action, Job},
+    location::Context,
     options::Forms,
 };
 use crate::{
@@ -37,7 +35,7 @@ pub(super) const COMMAND: Command = Command {
             renames it.",
     group: Group::Scripts,
     syntax: &Forms,
-    traits: Traits { anywhere: true, plans_first: true, starts_no_program: true, ..Command::BASE.traits },
+    traits: Traits { anywhere: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
     line: &[LineCheck::new(
         "a mistake in the command line; `--edit`, and types and URLs that sapwood does not read",
@@ -75,17 +73,16 @@ fn is_complete(_: &Survey, args: &[BString]) -> Option<Reason> {
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let job = Job::parse(args)?;
+    let Job { location, shown, action } = Job::parse(args)?;
     let place = run.open_any()?;
-    let mut context = location::Context::new(run, &place, job.includes);
-    context.choose(&job.location)?;
-    match &job.action {
-        Action::List => read::list(&context, &job),
-        Action::Get(get) => read::get(&context, &job, get),
-        Action::Url { section, key, url } => read::url(&context, &job, section.as_ref(), key.as_ref(), url),
-        Action::Color { slot, default } => read::color(&context, slot.as_ref(), default.as_ref()),
-        Action::ColorBool { slot, is_terminal } => read::color_bool(&context, slot.as_ref(), *is_terminal),
-        Action::Change(change) => write::change(&context, &job, change),
-        Action::Section { old, new } => write::section(&context, old.as_ref(), new.as_ref()),
+    let context = Context::choose(run, &place, location)?;
+    match action {
+        Action::List => read::list(context, shown),
+        Action::Get { query, all } => read::get(context, shown, query, all),
+        Action::Url { section, key, url } => read::url(context, shown, &section, key.as_ref(), &url),
+        Action::Color { slot, default } => read::color(context, shown, &slot, default.as_ref()),
+        Action::ColorBool { slot, is_terminal } => read::color_bool(context, shown, &slot, is_terminal),
+        Action::Change { change, advice } => write::change(context, change, advice),
+        Action::Section { old, new } => write::section(context, old, new),
     }
 }

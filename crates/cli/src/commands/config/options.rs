@@ -1,10 +1,10 @@
 //! The options of `config`: one table for the older form, and one for each subcommand.
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BString, ByteSlice as _};
+use sapwood::config::Kind;
 
-use super::value::Kind;
 use crate::term::{
-    args::{Grammar, Native::Both, Opt, Set, Spec, Stop, Survey, Syntax, Table, join},
+    args::{Both, Grammar, Opt, Set, Spec, Stop, Survey, Syntax, Table, join},
     failure::Failure,
 };
 
@@ -63,18 +63,12 @@ pub(super) enum Mode {
 type Option_ = Opt<Set<Request>>;
 
 const LOCATION: [Option_; 6] = [
-    Opt::flag("--global", "use global config file", |request: &mut Request| &mut request.global).native(Both),
-    Opt::flag("--system", "use system config file", |request: &mut Request| &mut request.system).native(Both),
-    Opt::flag("--local", "use repository config file", |request: &mut Request| &mut request.local)
-        .native(Both),
-    Opt::flag("--worktree", "use per-worktree config file", |request: &mut Request| &mut request.worktree)
-        .native(Both),
-    Opt::text("-f, --file <file>", "use given config file", |request: &mut Request| &mut request.file)
-        .native(Both),
-    Opt::text("--blob <blob-id>", "read config from given blob object", |request: &mut Request| {
-        &mut request.blob
-    })
-    .native(Both),
+    Opt::flag("--global", "use global config file", field!(global)).native(Both),
+    Opt::flag("--system", "use system config file", field!(system)).native(Both),
+    Opt::flag("--local", "use repository config file", field!(local)).native(Both),
+    Opt::flag("--worktree", "use per-worktree config file", field!(worktree)).native(Both),
+    Opt::text("-f, --file <file>", "use given config file", field!(file)).native(Both),
+    Opt::text("--blob <blob-id>", "read config from given blob object", field!(blob)).native(Both),
 ];
 
 macro_rules! kind {
@@ -112,22 +106,12 @@ fn set_kind(request: &mut Request, kind: Kind) -> Result<(), Failure> {
 }
 
 const DISPLAY: [Option_; 5] = [
-    Opt::flag("-z, --null", "terminate values with NUL byte", |request: &mut Request| {
-        &mut request.display.nul
-    })
-    .native(Both),
-    Opt::flag("--name-only", "show variable names only", |request: &mut Request| {
-        &mut request.display.name_only
-    })
-    .native(Both),
-    Opt::flag("--show-origin", "show origin of config", |request: &mut Request| &mut request.display.origin)
+    Opt::flag("-z, --null", "terminate values with NUL byte", field!(display.nul)).native(Both),
+    Opt::flag("--name-only", "show variable names only", field!(display.name_only)).native(Both),
+    Opt::flag("--show-origin", "show origin of config", field!(display.origin)).native(Both),
+    Opt::flag("--show-scope", "show scope of config", field!(display.scope)).native(Both),
+    Opt::flag("--show-names", "show config keys in addition to their values", field!(display.names))
         .native(Both),
-    Opt::flag("--show-scope", "show scope of config", |request: &mut Request| &mut request.display.scope)
-        .native(Both),
-    Opt::flag("--show-names", "show config keys in addition to their values", |request: &mut Request| {
-        &mut request.display.names
-    })
-    .native(Both),
 ];
 
 macro_rules! mode {
@@ -166,51 +150,31 @@ const MODES: [Option_; 14] = [
 ];
 
 const INCLUDES: Option_ =
-    Opt::choice("--includes", "respect include directives on lookup", |request: &mut Request| {
-        &mut request.includes
-    })
-    .native(Both);
-const DEFAULT: Option_ = Opt::text(
-    "--default <value>",
-    "with --get, use default value when missing entry",
-    |request: &mut Request| &mut request.default,
-)
-.native(Both);
+    Opt::choice("--includes", "respect include directives on lookup", field!(includes)).native(Both);
+const DEFAULT: Option_ =
+    Opt::text("--default <value>", "with --get, use default value when missing entry", field!(default))
+        .native(Both);
 const COMMENT: Option_ = Opt::text(
     "--comment <value>",
     "human-readable comment string (# will be prepended as needed)",
-    |request: &mut Request| &mut request.comment,
+    field!(comment),
 )
 .native(Both);
 const FIXED_VALUE: Option_ = Opt::flag(
     "--fixed-value",
     "use string equality when comparing values to value pattern",
-    |request: &mut Request| &mut request.fixed_value,
+    field!(fixed_value),
 )
 .native(Both);
 const ALL: Option_ =
-    Opt::flag("--all", "act on all values of multi-valued config options", |request: &mut Request| {
-        &mut request.all
-    })
-    .native(Both);
+    Opt::flag("--all", "act on all values of multi-valued config options", field!(all)).native(Both);
 const REGEXP: Option_ =
-    Opt::flag("--regexp", "interpret the name as a regular expression", |request: &mut Request| {
-        &mut request.regexp
-    })
-    .native(Both);
+    Opt::flag("--regexp", "interpret the name as a regular expression", field!(regexp)).native(Both);
 const VALUE: Option_ =
-    Opt::text("--value <pattern>", "only values that match the pattern", |request: &mut Request| {
-        &mut request.value
-    })
-    .native(Both);
-const URL: Option_ =
-    Opt::text("--url <URL>", "show config matching the given URL", |request: &mut Request| &mut request.url)
-        .native(Both);
+    Opt::text("--value <pattern>", "only values that match the pattern", field!(value)).native(Both);
+const URL: Option_ = Opt::text("--url <URL>", "show config matching the given URL", field!(url)).native(Both);
 const APPEND: Option_ =
-    Opt::flag("--append", "add a new line without altering any existing values", |request: &mut Request| {
-        &mut request.append
-    })
-    .native(Both);
+    Opt::flag("--append", "add a new line without altering any existing values", field!(append)).native(Both);
 
 const SHOWN: [Option_; 12] = join(&KIND, &DISPLAY);
 const PLACED: [Option_; 18] = join(&LOCATION, &SHOWN);
@@ -242,28 +206,17 @@ const OLD_TABLE: Table<Set<Request>> = Table {
     grammar: Grammar::OptionsFirst,
 };
 
+const LIST_USAGE: &str = "sapwood config list [<file-option>] [<display-option>] [--includes]";
+const GET_USAGE: &str = "sapwood config get [<file-option>] [<display-option>] [--includes] [--all] [--regexp] [--value=<pattern>] [--fixed-value] [--default=<default>] <name>";
+const UNSET_USAGE: &str =
+    "sapwood config unset [<file-option>] [--all] [--value=<pattern>] [--fixed-value] <name>";
+const RENAME_USAGE: &str = "sapwood config rename-section [<file-option>] <old-name> <new-name>";
+const REMOVE_USAGE: &str = "sapwood config remove-section [<file-option>] <name>";
+
 /// The subcommands, by name.
-const SUBCOMMANDS: [(&str, Form, Table<Set<Request>>); 7] = [
-    (
-        "list",
-        Form::List,
-        Table {
-            usage: &["sapwood config list [<file-option>] [<display-option>] [--includes]"],
-            options: &LIST,
-            grammar: Grammar::Mixed,
-        },
-    ),
-    (
-        "get",
-        Form::Get,
-        Table {
-            usage: &[
-                "sapwood config get [<file-option>] [<display-option>] [--includes] [--all] [--regexp] [--value=<pattern>] [--fixed-value] [--default=<default>] <name>",
-            ],
-            options: &GET,
-            grammar: Grammar::OptionsFirst,
-        },
-    ),
+static SUBCOMMANDS: &[(&str, Form, Table<Set<Request>>)] = &[
+    ("list", Form::List, Table { usage: &[LIST_USAGE], options: &LIST, grammar: Grammar::Mixed }),
+    ("get", Form::Get, Table { usage: &[GET_USAGE], options: &GET, grammar: Grammar::OptionsFirst }),
     (
         "set",
         Form::Set,
@@ -275,34 +228,16 @@ const SUBCOMMANDS: [(&str, Form, Table<Set<Request>>); 7] = [
             grammar: Grammar::OptionsFirst,
         },
     ),
-    (
-        "unset",
-        Form::Unset,
-        Table {
-            usage: &[
-                "sapwood config unset [<file-option>] [--all] [--value=<pattern>] [--fixed-value] <name>",
-            ],
-            options: &UNSET,
-            grammar: Grammar::OptionsFirst,
-        },
-    ),
+    ("unset", Form::Unset, Table { usage: &[UNSET_USAGE], options: &UNSET, grammar: Grammar::OptionsFirst }),
     (
         "rename-section",
         Form::RenameSection,
-        Table {
-            usage: &["sapwood config rename-section [<file-option>] <old-name> <new-name>"],
-            options: &LOCATION,
-            grammar: Grammar::OptionsFirst,
-        },
+        Table { usage: &[RENAME_USAGE], options: &LOCATION, grammar: Grammar::OptionsFirst },
     ),
     (
         "remove-section",
         Form::RemoveSection,
-        Table {
-            usage: &["sapwood config remove-section [<file-option>] <name>"],
-            options: &LOCATION,
-            grammar: Grammar::OptionsFirst,
-        },
+        Table { usage: &[REMOVE_USAGE], options: &LOCATION, grammar: Grammar::OptionsFirst },
     ),
     (
         "edit",
@@ -324,7 +259,7 @@ impl Forms {
     /// argument can name a subcommand.
     fn of(args: &[BString]) -> (Form, &'static Table<Set<Request>>, &[BString]) {
         let named = args.split_first().and_then(|(word, rest)| {
-            let found = SUBCOMMANDS_REF.iter().find(|(name, ..)| word == name);
+            let found = SUBCOMMANDS.iter().find(|(name, ..)| word == name);
             found.map(|(_, form, table)| (*form, table, rest))
         });
         named.unwrap_or((Form::Old, &OLD_TABLE, args))
@@ -339,16 +274,14 @@ impl Forms {
     }
 }
 
-static SUBCOMMANDS_REF: &[(&str, Form, Table<Set<Request>>)] = &SUBCOMMANDS;
-
 /// The usage of all forms.
 const USAGE: &[&str] = &[
-    "sapwood config list [<file-option>] [<display-option>] [--includes]",
-    "sapwood config get [<file-option>] [<display-option>] [--includes] [--all] [--regexp] [--value=<pattern>] [--fixed-value] [--default=<default>] <name>",
+    LIST_USAGE,
+    GET_USAGE,
     "sapwood config set [<file-option>] [--type=<type>] [--all] [--value=<pattern>] [--fixed-value] <name> <value>",
-    "sapwood config unset [<file-option>] [--all] [--value=<pattern>] [--fixed-value] <name>",
-    "sapwood config rename-section [<file-option>] <old-name> <new-name>",
-    "sapwood config remove-section [<file-option>] <name>",
+    UNSET_USAGE,
+    RENAME_USAGE,
+    REMOVE_USAGE,
     "sapwood config [<file-option>] --get-colorbool <name> [<stdout-is-tty>]",
 ];
 
@@ -359,7 +292,7 @@ impl Syntax for Forms {
 
     fn specs(&self) -> Vec<&Spec> {
         let mut specs = Syntax::specs(&OLD_TABLE);
-        for (_, _, table) in SUBCOMMANDS_REF {
+        for (_, _, table) in SUBCOMMANDS {
             for spec in Syntax::specs(table) {
                 if !specs.iter().any(|known| known.name() == spec.name()) {
                     specs.push(spec);
@@ -370,7 +303,7 @@ impl Syntax for Forms {
     }
 
     fn is_native(&self, name: &str, on: bool) -> bool {
-        let tables = std::iter::once(&OLD_TABLE).chain(SUBCOMMANDS_REF.iter().map(|(.., table)| table));
+        let tables = std::iter::once(&OLD_TABLE).chain(SUBCOMMANDS.iter().map(|(.., table)| table));
         let named =
             |table: &'static Table<_>| Syntax::specs(table).into_iter().find(|spec| spec.name() == name);
         tables.filter_map(named).next().is_some_and(|spec| spec.is_native(on))
@@ -384,17 +317,4 @@ impl Syntax for Forms {
         let (_, table, args) = Forms::of(args);
         table.survey(args)
     }
-}
-
-/// Returns the text after a value: a comment that begins with a space and `#`.
-pub(super) fn comment(text: &BStr) -> Result<BString, Failure> {
-    if text.contains(&b'\n') {
-        return Err(Failure::fatal(format!("no multi-line comment allowed: '{text}'")));
-    }
-    let is_led = text.trim_start_with(|letter| letter == ' ' || letter == '\t').starts_with(b"#");
-    Ok(match text.first() {
-        Some(b' ' | b'\t') if is_led => text.to_owned(),
-        Some(b'#') => [b" ", text.as_bytes()].concat().into(),
-        _ => [b" # ", text.as_bytes()].concat().into(),
-    })
 }

@@ -15,7 +15,7 @@ use crate::{
         settings::refused::{self, Reader},
     },
     term::{
-        args::{Grammar, Native::Both, Opt, Set, Table},
+        args::{Both, Grammar, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
         notice::Printer,
@@ -41,11 +41,9 @@ pub(super) const COMMAND: Command = Command {
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood count-objects [-v] [-H | --human-readable]"],
     options: &[
-        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
-        Opt::flag("-H, --human-readable", "print sizes in human readable format", |request: &mut Request| {
-            &mut request.readable
-        })
-        .native(Both),
+        Opt::flag("-v, --verbose", "be verbose", field!(verbose)).native(Both),
+        Opt::flag("-H, --human-readable", "print sizes in human readable format", field!(readable))
+            .native(Both),
     ],
     grammar: Grammar::Mixed,
 };

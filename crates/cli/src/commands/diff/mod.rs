@@ -1,31 +1,16 @@
-//! `sapwood diff-files` and `sapwood diff-index`: the plumbing for lists of differences.
+//! `sapwood diff-files` and `sapwood diff-index`: the plumbing for lists of differences. See
+//! [`sapwood::diff`].
 //!
-//! Order: arguments; index; differences; renames among them; their order; output. Nothing is
-//! written, and no lock is taken. The index is not refreshed, so a touched file is listed until
-//! another command refreshes the index.
+//! Order: arguments; differences; output. Nothing is written, and no lock is taken.
 
 mod options;
-mod order;
 mod show;
 
-use std::collections::HashSet;
-
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{
-    diff::{
-        self, Against, Collapsed, IntentToAdd, Pair, Status, SubmoduleIgnore, Unchanged, WorktreeFiles,
-        pickaxe::{self, Haystack, Needle},
-        renames::{self, Skipped, SourceUses},
-        rewrites,
-    },
-    pathspec::Pathspecs,
-    sparse::Purpose,
-    status::{self, Worktree},
-};
-use repo::{
-    Repository,
-    keys::{self, BoolOr},
-    objects,
+use repo::{Repository, keys, objects};
+use sapwood::{
+    ObjectId, Pathspecs,
+    diff::{self, Needle, Skipped},
 };
 
 use crate::{
@@ -33,33 +18,22 @@ use crate::{
         obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, READING},
         paths,
         reason::Reason,
-        record::{Candidate, Check, Command, Group, Revisions, Traits},
+        record::{Candidate, Check, Command, Group, Revisions},
         rules::{Setting, When},
-        scan_messages,
     },
     session::{
-        index,
+        Session,
         invocation::Invocation,
-        monitor,
         revisions::warn_ambiguous,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
-        sparse_index::{self, Expansion, ExpansionHint, Read},
+        settings::{Reader, Settings, refused},
     },
     term::{
         console::{self, text},
-        failure::{self, Failure},
+        failure::Failure,
         notice,
     },
 };
-use options::Variant;
-use options::{Kind, Request};
-use sapwood::{
-    Dir, ObjectId,
-    index::{Index, Stage},
-};
+use options::{Kind, Request, Variant};
 use show::{Dots, Format};
 
 /// The record of `diff-files`.
@@ -87,7 +61,6 @@ pub(super) const INDEX: Command = Command {
             for scripts. Trees are read in parallel, and directories that the index knows to be equal are \
             skipped. Lists, renames, copies and `-S` and `-G` are supported; patches and statistics are not.",
     syntax: &options::INDEX,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
     checks: &[READING, &[WORDS_OF_INDEX]],
     run: index,
     ..FILES
@@ -108,23 +81,10 @@ fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     refused::check(&repo, &[Reader::Every, Reader::Repository, Reader::Plumbing])?;
     let settings = Settings::read(&repo)?.for_lookups();
     resolve_objects(&repo, &settings, &mut request)?;
-    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let specs = pathspecs(run, &repo, &request, &request.words)?;
+    repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    request.wanted.pathspecs = pathspecs(run, &repo, &request, &request.words)?;
     must_agree(&request)?;
-    let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let Read { index, before, .. } = load(run, &repo, &settings, &root, Expansion::Later)?;
-    let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
-    scan_messages::print(&index, &specs, &worktree);
-    let intended = request.intended.unwrap_or(IntentToAdd::Hidden);
-    let mut pairs = diff::unstaged(&index, worktree.changes, intended);
-    if request.unchanged == Unchanged::Listed {
-        let scope = scope(&request, &specs);
-        let unreadable = &worktree.unreadable;
-        // Here Git lists collapsed directories of a sparse index as single entries.
-        let index = before.as_ref().unwrap_or(&index);
-        pairs = diff::with_unchanged(&repo, index, pairs, unreadable, &scope, request.stage)?;
-    }
-    finish(run, &repo, &settings, &request, WorktreeFiles { root: &root, index: &index }, pairs)
+    finish(Session { invocation: run, repository: &repo, settings: &settings }, request)
 }
 
 /// Runs `diff-index`. Returns the exit code.
@@ -139,50 +99,14 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     resolve_objects(&repo, &settings, &mut request)?;
     let (word, words) = request.words.split_first().expect("one is asked for");
     let named = named(run, &repo, &settings, &request, word.as_bstr())?;
-    let specs = pathspecs(run, &repo, &request, words)?;
+    request.wanted.pathspecs = pathspecs(run, &repo, &request, words)?;
     must_agree(&request)?;
-    let tree = tree(&repo, &request, word.as_bstr(), named)?;
-    let top = match repo.work_tree() {
-        Some(top) => top,
-        None if request.cached => repo.git_dir(),
-        None => return Err(Failure::no_worktree()),
-    };
-    notice::print_object_store_errors(&repo);
-    let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    // Listing unchanged entries needs each file.
-    let fill = if request.unchanged == Unchanged::Listed { Expansion::AtOnce } else { Expansion::Later };
-    let Read { mut index, before, .. } = load(run, &repo, &settings, &root, fill)?;
-    sparse_index::expand_for(&repo, &mut index, &|_| Purpose::Compare(tree))?;
-    let worktree = if request.cached {
-        Worktree::default()
-    } else {
-        examine(run, &repo, &root, &index, &specs, &request, None)?
-    };
-    worktree.warnings.iter().for_each(console::warning);
-    let against = if request.cached {
-        Against::Index { intended: request.intended.unwrap_or(IntentToAdd::Shown) }
-    } else {
-        Against::Worktree {
-            changes: &worktree.changes,
-            unreadable: &worktree.unreadable,
-            missing: request.missing,
-            changes_within: status::changes_within,
-        }
-    };
-    let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope(&request, &specs))?;
-    // Git reads `.gitmodules` once, so its warnings are printed once.
-    if worktree.warnings.is_empty() {
-        found.warnings.iter().for_each(console::warning);
+    request.wanted.tree = Some(tree(&repo, &request, word.as_bstr(), named)?);
+    if repo.work_tree().is_none() && !request.wanted.cached {
+        return Err(Failure::no_worktree());
     }
-    let patterns = if before.is_some() { sparse_index::wanted(&repo)? } else { None };
-    let pairs = match (&before, &patterns) {
-        (Some(index), Some(patterns)) => {
-            let collapsed = Collapsed { index, patterns };
-            collapsed.collapse(&repo, tree, found.pairs, &specs, request.depth)?
-        }
-        _ => found.pairs,
-    };
-    finish(run, &repo, &settings, &request, WorktreeFiles { root: &root, index: &index }, pairs)
+    notice::print_object_store_errors(&repo);
+    finish(Session { invocation: run, repository: &repo, settings: &settings }, request)
 }
 
 fn must_agree(request: &Request) -> Result<(), Failure> {
@@ -191,59 +115,16 @@ fn must_agree(request: &Request) -> Result<(), Failure> {
 
 /// Resolves the arguments of `--find-object`, which Git does before all other arguments.
 fn resolve_objects(repo: &Repository, settings: &Settings, request: &mut Request) -> Result<(), Failure> {
+    let mut objects = Vec::new();
     for word in &request.object_words {
         let missing = || Failure::Error(text!("unable to resolve '", word, "'"), 129);
-        request.objects.push(repo.resolve(word.as_bstr())?.ok_or_else(missing)?);
+        objects.push(repo.resolve(word.as_bstr())?.ok_or_else(missing)?);
         warn_ambiguous(repo, settings, word.as_bstr(), 1)?;
     }
+    if let Some(Needle::Objects(sought)) = &mut request.wanted.needle {
+        *sought = objects;
+    }
     Ok(())
-}
-
-/// Returns the selected pathspecs and the submodule policy.
-fn scope<'a>(request: &Request, pathspecs: &'a Pathspecs) -> diff::Scope<'a> {
-    let submodules = request.ignore_submodules.map_or(SubmoduleIgnore::BySubmodule, SubmoduleIgnore::Given);
-    diff::Scope { pathspecs, submodules, unchanged: request.unchanged }
-}
-
-/// Reads the index, which may be sparse, and applies the response of the file system monitor.
-fn load(
-    run: &Invocation,
-    repo: &Repository,
-    settings: &Settings,
-    root: &Dir,
-    fill: Expansion,
-) -> Result<Read, Failure> {
-    let mut read = index::read_index(repo, settings, root, ExpansionHint::Print, fill)?;
-    monitor::refresh(run, repo, settings, &mut read.index)?;
-    Ok(read)
-}
-
-/// Finds the differences between index and worktree; for unmerged paths also those from the stage
-/// `unmerged`. Stat data that differ from the file's count as a difference.
-fn examine(
-    run: &Invocation,
-    repo: &Repository,
-    root: &Dir,
-    index: &Index,
-    specs: &Pathspecs,
-    request: &Request,
-    unmerged: Option<Stage>,
-) -> Result<Worktree, Failure> {
-    let options = status::Options {
-        meter: None,
-        pathspecs: specs,
-        untracked: None,
-        touched: status::Touched::Changed,
-        unmerged,
-        submodules: request.ignore_submodules.map_or(SubmoduleIgnore::BySubmodule, SubmoduleIgnore::Given),
-        missing: request.missing,
-        ignore_untracked_in_submodules: false,
-        when_cold: &|| {},
-        interrupt: run.interrupt.flag(),
-    };
-    let worktree = status::examine(repo, root, index, &options)?;
-    run.interrupt.check()?;
-    Ok(worktree)
 }
 
 /// Returns the object that `word` names.
@@ -368,11 +249,7 @@ fn obstacle(run: &Invocation, repo: &Repository, variant: Variant, args: &[BStri
     if !request.object_words.iter().all(|word| is_plain(word) && is_clear(word)) {
         return Some("an argument that may be no object");
     }
-    // Git warns of line endings that a conversion would not restore.
-    let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
-    let reads_again = request.detect.is_some() && (has_text || request.rewrites.is_some());
-    let looks_into_files = !request.cached && reads_again;
-    if looks_into_files && !matches!(repo.config(&keys::core::AUTOCRLF), Ok(BoolOr::Bool(false))) {
+    if request.wanted.warns_unpredictably(repo) {
         return Some("'-B', '-S' or '-G' among renames where line ends are converted");
     }
     let mut words = &request.words[..];
@@ -392,77 +269,23 @@ fn obstacle(run: &Invocation, repo: &Repository, variant: Variant, args: &[BStri
     (is_revision || !words.iter().all(is_path)).then_some("an argument that may be no path")
 }
 
-/// Finds renames, and prints the pairs.
-fn finish(
-    run: &Invocation,
-    repo: &Repository,
-    settings: &Settings,
-    request: &Request,
-    worktree: WorktreeFiles<'_>,
-    mut pairs: Vec<Pair>,
-) -> Result<u8, Failure> {
-    let base = match &request.relative {
+/// Finds the pairs, and prints them.
+fn finish(session: Session<'_>, mut request: Request) -> Result<u8, Failure> {
+    let Session { invocation: run, repository: repo, .. } = session;
+    request.wanted.base = match &request.relative {
         None => BString::default(),
         Some(None) => repo.prefix().to_owned(),
         Some(Some(base)) => base.clone(),
     };
-    pairs.retain(|pair| pair.path.starts_with(&base));
-    if request.is_quick() {
-        keep_first_difference(&mut pairs, request.is_of_trees_first);
+    let found = diff::find(session.context(run), &request.wanted)?;
+    for path in &found.unknown {
+        console::error(text!("feeding unmodified ", path, " to diffcore"));
     }
-    if request.reverse {
-        pairs = pairs.into_iter().map(Pair::reversed).collect();
-    }
-    if let Some(scores) = request.rewrites {
-        let messages;
-        (pairs, messages) =
-            rewrites::split(repo, pairs, scores, worktree, request.predicts_line_ending_warnings())?;
-        messages.iter().for_each(console::eprint_line);
-    }
-    let (mut skipped, mut uses, mut hashed) = (None, SourceUses::default(), HashSet::new());
-    if let Some(detect) = request.detect {
-        let configured = repo.config(&keys::diff::RENAME_LIMIT)?;
-        let configured = configured.map(|limit| usize::try_from(limit).unwrap_or(0));
-        let options = renames::Options {
-            detect,
-            minimum: request.minimum,
-            limit: request.limit.or(configured).unwrap_or(renames::DEFAULT_LIMIT),
-            empty: request.empty,
-            worktree: Some(worktree),
-        };
-        let found = renames::detect(repo, pairs, &options)?;
-        (pairs, skipped, uses, hashed) = (found.pairs, found.skipped, found.uses, found.hashed);
-    }
-    if request.rewrites.is_some() {
-        pairs = rewrites::join(pairs, &mut uses);
-    }
-    if let Some(needle) = &request.needle {
-        let haystack = Haystack {
-            worktree,
-            hashed: &hashed,
-            is_reversed: request.reverse,
-            any_selects_all: request.all_if_any,
-            warns: request.predicts_line_ending_warnings(),
-        };
-        search(repo, request, needle, &haystack, &mut pairs)?;
-    }
-    order::arrange(run, repo, request, &mut pairs)?;
-    uses.mark_copies(&mut pairs);
-    for pair in pairs.iter().filter(|pair| pair.status == Status::Unknown) {
-        console::error(text!("feeding unmodified ", pair.path, " to diffcore"));
-    }
-    let filter = &request.filter;
-    let is_taken = |pair: &Pair| filter.takes(pair.class());
-    match filter.is_all_or_none() {
-        true if pairs.iter().any(is_taken) => {}
-        true => pairs.clear(),
-        false => pairs.retain(is_taken),
-    }
-    failure::must_have_been_readable()?;
+    sapwood::index::must_have_been_readable()?;
     if request.kind != Kind::Nothing {
-        console::out_raw(&show::lines(repo, &pairs, &format(run, repo, settings, request, base)?)?);
+        console::out_raw(&show::lines(repo, &found.pairs, &format(session, &request)?)?);
     }
-    if let Some(skipped) = skipped {
+    if let Some(skipped) = found.skipped {
         console::flush();
         let (what, limit) = match skipped {
             Skipped::All(limit) => ("exhaustive rename detection was skipped", limit),
@@ -473,60 +296,11 @@ fn finish(
             "you may want to set your diff.renameLimit variable to at least {limit} and retry the command."
         ));
     }
-    Ok(u8::from(request.exit_code && !pairs.is_empty()))
+    Ok(u8::from(request.exit_code && !found.pairs.is_empty()))
 }
 
-/// Keeps the pairs that Git has found when it stops at the first difference. Between a tree and the
-/// worktree, Git compares the paths of the tree first.
-fn keep_first_difference(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
-    if is_of_trees_first {
-        pairs.sort_by_key(|pair| pair.old.is_none());
-    }
-    let first = pairs.iter().position(|pair| pair.status != Status::Unmerged);
-    pairs.truncate(first.map_or(pairs.len(), |first| first + 1));
-}
-
-/// Keeps the pairs that match the search, or all pairs (`--pickaxe-all`) if any pair matches.
-fn search(
-    repo: &Repository,
-    request: &Request,
-    needle: &options::Needle,
-    haystack: &Haystack<'_>,
-    pairs: &mut Vec<Pair>,
-) -> Result<(), Failure> {
-    let regex;
-    let needle = match needle {
-        options::Needle::Text(text) => Needle::Text(text.as_bstr()),
-        options::Needle::Matches(pattern) => {
-            regex = compile(pattern)?;
-            Needle::Matches(&regex)
-        }
-        options::Needle::Lines(pattern) => {
-            regex = compile(pattern)?;
-            Needle::Lines(&regex)
-        }
-        options::Needle::Objects => Needle::Objects(&request.objects),
-    };
-    let found = pickaxe::find(repo, pairs, needle, haystack)?;
-    found.messages.iter().for_each(console::eprint_line);
-    if !request.all_if_any || !found.pairs.contains(&true) {
-        let mut found = found.pairs.into_iter();
-        pairs.retain(|_| found.next().unwrap_or(false));
-    }
-    Ok(())
-}
-
-fn compile(pattern: &BString) -> Result<sys::Regex, Failure> {
-    sys::Regex::new(pattern).map_err(|message| Failure::Fatal(text!("invalid regex: ", message.as_bstr())))
-}
-
-fn format(
-    run: &Invocation,
-    repo: &Repository,
-    settings: &Settings,
-    request: &Request,
-    base: BString,
-) -> Result<Format, Failure> {
+fn format(session: Session<'_>, request: &Request) -> Result<Format, Failure> {
+    let Session { invocation: run, repository: repo, settings } = session;
     let wants_dots =
         run.variable("GIT_PRINT_SHA1_ELLIPSIS").is_some_and(|it| it.eq_ignore_ascii_case(b"yes"));
     let digits = match request.abbrev {
@@ -542,6 +316,6 @@ fn format(
         digits,
         ellipsis: wants_dots.then_some(dots),
         lead: request.line_prefix.clone(),
-        base,
+        base: request.wanted.base.clone(),
     })
 }

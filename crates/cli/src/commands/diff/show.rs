@@ -3,9 +3,11 @@
 use std::{collections::HashMap, io::Write as _};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::diff::{MAX_SCORE, Pair, Side, Status};
 use repo::Repository;
-use sapwood::ObjectId;
+use sapwood::{
+    ObjectId,
+    diff::{MAX_SCORE, Pair, Side, Status},
+};
 
 use super::options::Kind;
 use crate::term::{failure::Failure, text::quote_into};

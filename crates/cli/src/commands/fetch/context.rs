@@ -1,7 +1,7 @@
 //! The values that all forms of the command share.
 
 use bstr::BString;
-use sapwood::maintenance::{self, MaintenanceOutput};
+use sapwood::maintenance::MaintenanceOutput;
 
 use repo::keys;
 
@@ -48,20 +48,6 @@ impl FetchContext<'_> {
         Ok(())
     }
 
-    /// Returns the settings for the maintenance after `--refetch`, which leaves many duplicate
-    /// objects: they make it repack, unless the configuration forbids that.
-    fn hints(&self) -> Result<Vec<BString>, Failure> {
-        let mut hints = Vec::new();
-        for (key, value) in
-            [(keys::gc::AUTO_PACK_LIMIT, "1"), (keys::maintenance::INCREMENTAL_REPACK_AUTO, "-1")]
-        {
-            if self.request.refetch && self.repo.config(&key)? != Some(0) {
-                hints.push(format!("{}={value}", key.name()).into());
-            }
-        }
-        Ok(hints)
-    }
-
     /// Starts `maintenance run --auto`.
     pub(super) fn maintain(&self) -> Result<(), Failure> {
         if self.request.maintenance == Some(false) || self.request.dry_run {
@@ -69,6 +55,6 @@ impl FetchContext<'_> {
         }
         let output =
             if self.request.verbosity < 0 { MaintenanceOutput::Quiet } else { MaintenanceOutput::Progress };
-        Ok(maintenance::start_with(self.library(), output, &self.hints()?)?)
+        Ok(sapwood::fetch::maintain(self.library(), self.request.refetch, output)?)
     }
 }

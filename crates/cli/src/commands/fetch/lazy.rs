@@ -8,18 +8,16 @@
 use std::cell::Cell;
 
 use bstr::BString;
-use engine::fetch::remote::Remote;
 use repo::{LazyFetch, OpenOptions, Place, Promised, Repository, objects::Contents};
 
-use super::{context::FetchContext, options::Request, report, table::Form};
+use super::{context::FetchContext, options::Request, table::Form};
 use crate::{
     session::{
         invocation::{Invocation, Program},
-        profile::Profile,
         settings::Settings,
         trace,
     },
-    term::{failure::Failure, interrupt::Interrupt},
+    term::{failure::Failure, interrupt::Interrupt, profile::Profile},
 };
 
 /// See [`LazyFetch`].
@@ -71,7 +69,7 @@ impl Fetcher {
         let form = Form::Full;
         let context =
             FetchContext { run: &run, repo: &repo, settings: &settings, request: &request, action, form };
-        let remote = Remote::load(&repo, wanted.remote).map_err(report::of_remote)?;
+        let remote = sapwood::fetch::load(&repo, wanted.remote)?;
         context.promised(&remote, wanted.objects)?;
         context.maintain()
     }

@@ -11,17 +11,16 @@ use std::{
 
 use bstr::{BStr, BString};
 use engine::fetch::fetch_head::FetchHead;
+use sapwood::fetch::{several, submodules::Recurse};
 
-use repo::keys;
-use sapwood::fetch::several;
-
-use super::{context::FetchContext, options::Recurse, remote_selection::Words, report};
+use super::{context::FetchContext, remote_selection::Words, report};
 use crate::{
     session::settings,
     term::{
         console::{self, text},
         failure::Failure,
         interrupt::Interrupt,
+        process,
         text::{os_error, os_str},
     },
 };
@@ -35,29 +34,15 @@ impl FetchContext<'_> {
         {
             return self.one(only, &Words { may_prune_tags: true, ..Words::default() });
         }
-        if request.filter.is_some() {
-            return Err(Failure::fatal(several::FILTERS_ONE));
-        }
-        if request.atomic {
-            return Err(Failure::fatal(several::ATOMIC_FROM_ONE));
-        }
+        several::check(request.filter.as_ref(), request.atomic)?;
         if !request.append && !request.leaves_fetch_head && !request.dry_run {
             let shared = settings::shared(self.repo)?;
             let emptied = FetchHead::of(self.repo, shared).truncate();
             emptied.map_err(|error| report::failure(self.run, error.into()))?;
         }
-        let jobs = match request.jobs {
-            Some(jobs) => jobs,
-            None => self.repo.config(&keys::fetch::PARALLEL)?,
-        };
-        let jobs = match usize::try_from(jobs) {
-            Ok(0) => sys::cores(),
-            Ok(jobs) => jobs,
-            Err(_) => return Err(Failure::fatal("fetch.parallel cannot be negative")),
-        };
-        match jobs {
+        match several::jobs(self.repo, request.jobs)? {
             1 => self.in_sequence(remotes),
-            _ => self.in_parallel(remotes, jobs),
+            jobs => self.in_parallel(remotes, jobs),
         }
     }
 
@@ -119,6 +104,7 @@ impl FetchContext<'_> {
         let program = std::env::current_exe().map_err(|error| not_started(&error))?;
         let mut command = Command::new(program);
         Interrupt::install_now();
+        process::note_change();
         command.arg0(self.run.program.name()).env_clear().envs(&self.run.env).current_dir(&self.run.cwd);
         for setting in &self.run.config {
             command.arg("-c").arg(os_str(setting));
@@ -129,42 +115,17 @@ impl FetchContext<'_> {
         for option in &self.request.server_options {
             command.arg(os_str(&text!("--server-option=", option)));
         }
-        command.args(self.passed_on()).args(end).arg(os_str(remote)).stdin(Stdio::null());
-        Ok(command)
-    }
-
-    /// Returns the options that Git passes on to each process.
-    fn passed_on(&self) -> Vec<&'static str> {
         let request = self.request;
-        let mut options = Vec::new();
-        let mut add = |wanted: bool, option: &'static str| {
-            if wanted {
-                options.push(option);
-            }
-        };
-        add(request.dry_run, "--dry-run");
-        add(request.prune == Some(true), "--prune");
-        add(request.prune == Some(false), "--no-prune");
-        add(request.prune_tags == Some(true), "--prune-tags");
-        add(request.prune_tags == Some(false), "--no-prune-tags");
-        add(request.update_head_ok, "--update-head-ok");
-        add(request.force, "--force");
-        add(request.keep, "--keep");
-        add(request.recurse == Recurse::Off || request.porcelain, "--no-recurse-submodules");
-        add(request.recurse == Recurse::On, "--recurse-submodules");
-        add(request.recurse == Recurse::OnDemand, "--recurse-submodules=on-demand");
-        add(request.tags == Some(true), "--tags");
-        add(request.tags == Some(false), "--no-tags");
-        add(request.verbosity >= 2, "-v");
-        add(request.verbosity >= 1, "-v");
-        add(request.verbosity < 0, "-q");
-        add(request.ipv4, "--ipv4");
-        add(request.ipv6, "--ipv6");
-        add(request.leaves_fetch_head || request.dry_run, "--no-write-fetch-head");
-        add(request.prefetch, "--prefetch");
-        add(request.porcelain, "--porcelain");
-        add(request.progress == Some(true), "--progress");
-        options
+        let recurse = if request.porcelain { Recurse::Off } else { request.recurse };
+        command.args(request.passed_on(recurse));
+        let more = [
+            (request.prefetch, "--prefetch"),
+            (request.porcelain, "--porcelain"),
+            (request.progress == Some(true), "--progress"),
+        ];
+        command.args(more.iter().filter(|(wanted, _)| *wanted).map(|(_, option)| option));
+        command.args(end).arg(os_str(remote)).stdin(Stdio::null());
+        Ok(command)
     }
 }
 

@@ -20,7 +20,7 @@ mod table;
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::negotiate::Algorithm;
 
-pub(crate) use self::lazy::Fetcher;
+pub(crate) use self::{lazy::Fetcher, options::recurse};
 
 use self::{
     context::FetchContext,
@@ -34,10 +34,7 @@ use crate::{
     },
     session::{
         invocation::Invocation,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
+        settings::{Reader, Settings, refused},
     },
     term::failure::Failure,
 };

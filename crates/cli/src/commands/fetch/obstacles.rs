@@ -3,15 +3,17 @@
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
 use sapwood::fetch::{Unsupported, unsupported};
-use sys::by_path;
 
 use repo::keys;
 
-use crate::commands::{
-    obstacles,
-    reason::Reason,
-    record::Candidate,
-    rules::{Setting, Variable, When},
+use crate::{
+    commands::{
+        obstacles,
+        reason::Reason,
+        record::Candidate,
+        rules::{Setting, Variable, When},
+    },
+    term::files,
 };
 
 /// Settings that affect a fetch and are not native.
@@ -34,7 +36,7 @@ pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     if obstacles::some_head_is_a_link(repo) {
         found.push(Reason::repository("some HEAD is a symbolic link"));
     }
-    if !matches!(by_path::stat(&repo.common_dir().join("packed-refs.new")), Ok(None)) {
+    if files::may_exist(&repo.common_dir().join("packed-refs.new")) {
         found.push(Reason::repository("there is a file 'packed-refs.new'"));
     }
     found

@@ -86,7 +86,7 @@ impl FetchContext<'_> {
 
     /// `--negotiate-only`: prints the common commits.
     pub(super) fn negotiate_only(&self, name: &BString) -> Result<u8, Failure> {
-        let remote = Remote::load(self.repo, name.as_bstr()).map_err(report::of_remote)?;
+        let remote = library::load(self.repo, name.as_bstr())?;
         if self.request.negotiation_tips.is_empty() && remote.negotiation_restrict.is_empty() {
             let message = "--negotiate-only needs one or more --negotiation-restrict=*";
             return Err(Failure::fatal(message));

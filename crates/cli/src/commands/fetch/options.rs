@@ -3,27 +3,12 @@
 use bstr::{BString, ByteSlice as _};
 
 use engine::clone::{Filter, FilterError};
+use sapwood::fetch::submodules::Recurse;
 
 use crate::term::{
-    args::{
-        Grammar,
-        Native::{Both, On},
-        Opt, Set, Table, Value,
-    },
-    console::text,
+    args::{Both, Grammar, On, Opt, Set, Table, Value},
     failure::Failure,
 };
-
-/// RemoteSelection submodules are fetched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Recurse {
-    /// As configured.
-    #[default]
-    Default,
-    Off,
-    OnDemand,
-    On,
-}
 
 /// The command line.
 #[derive(Clone, Default)]
@@ -82,39 +67,18 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         "sapwood fetch --all [<options>]",
     ],
     options: &[
-        Opt::verbose(|request: &mut Request| &mut request.verbosity).native(Both),
-        Opt::quiet(|request: &mut Request| &mut request.verbosity).native(Both),
-        Opt::choice("--all", "fetch from all remotes", |request: &mut Request| &mut request.all).native(Both),
-        Opt::flag("--set-upstream", "set upstream for git pull/fetch", |request: &mut Request| {
-            &mut request.set_upstream
-        })
-        .native(Both),
-        Opt::flag(
-            "-a, --append",
-            "append to .git/FETCH_HEAD instead of overwriting",
-            |request: &mut Request| &mut request.append,
-        )
-        .native(Both),
-        Opt::flag("--atomic", "use atomic transaction to update references", |request: &mut Request| {
-            &mut request.atomic
-        })
-        .native(Both),
-        Opt::text("--upload-pack <path>", "path to upload pack on remote end", |request: &mut Request| {
-            &mut request.upload_pack
-        })
-        .native(Both),
-        Opt::flag("-f, --force", "force overwrite of local reference", |request: &mut Request| {
-            &mut request.force
-        })
-        .native(Both),
-        Opt::flag("-m, --multiple", "fetch from multiple remotes", |request: &mut Request| {
-            &mut request.multiple
-        })
-        .native(Both),
-        Opt::choice("-t, --tags", "fetch all tags and associated objects", |request: &mut Request| {
-            &mut request.tags
-        })
-        .native(Both),
+        Opt::verbose(field!(verbosity)).native(Both),
+        Opt::quiet(field!(verbosity)).native(Both),
+        Opt::choice("--all", "fetch from all remotes", field!(all)).native(Both),
+        Opt::flag("--set-upstream", "set upstream for git pull/fetch", field!(set_upstream)).native(Both),
+        Opt::flag("-a, --append", "append to .git/FETCH_HEAD instead of overwriting", field!(append))
+            .native(Both),
+        Opt::flag("--atomic", "use atomic transaction to update references", field!(atomic)).native(Both),
+        Opt::text("--upload-pack <path>", "path to upload pack on remote end", field!(upload_pack))
+            .native(Both),
+        Opt::flag("-f, --force", "force overwrite of local reference", field!(force)).native(Both),
+        Opt::flag("-m, --multiple", "fetch from multiple remotes", field!(multiple)).native(Both),
+        Opt::choice("-t, --tags", "fetch all tags and associated objects", field!(tags)).native(Both),
         Opt::new("-n", "do not fetch all tags (--no-tags)", |request: &mut Request, _| {
             request.tags = Some(false);
             Ok(())
@@ -132,33 +96,29 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::flag(
             "--prefetch",
             "modify the refspec to place all refs within refs/prefetch/",
-            |request: &mut Request| &mut request.prefetch,
+            field!(prefetch),
         )
         .native(Both),
-        Opt::choice(
-            "-p, --prune",
-            "prune remote-tracking branches no longer on remote",
-            |request: &mut Request| &mut request.prune,
-        )
-        .native(Both),
+        Opt::choice("-p, --prune", "prune remote-tracking branches no longer on remote", field!(prune))
+            .native(Both),
         Opt::choice(
             "-P, --prune-tags",
             "prune local tags no longer on remote and clobber changed tags",
-            |request: &mut Request| &mut request.prune_tags,
+            field!(prune_tags),
         )
         .native(Both),
         Opt::new(
             "--recurse-submodules[=<on-demand>]",
             "control recursive fetching of submodules",
-            |request: &mut Request, value| request.recurse(value),
+            |request: &mut Request, value| {
+                request.recurse = recurse(value)?;
+                Ok(())
+            },
         )
         .native(Both),
-        Opt::flag("--dry-run", "print what would be fetched, and change no ref", |request: &mut Request| {
-            &mut request.dry_run
-        })
-        .native(Both),
-        Opt::flag("--porcelain", "machine-readable output", |request: &mut Request| &mut request.porcelain)
+        Opt::flag("--dry-run", "print what would be fetched, and change no ref", field!(dry_run))
             .native(Both),
+        Opt::flag("--porcelain", "machine-readable output", field!(porcelain)).native(Both),
         Opt::new(
             "--write-fetch-head",
             "write fetched references to the FETCH_HEAD file",
@@ -168,28 +128,20 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             },
         )
         .native(Both),
-        Opt::flag("-k, --keep", "keep downloaded pack", |request: &mut Request| &mut request.keep)
-            .native(Both),
-        Opt::flag("-u, --update-head-ok", "allow updating of HEAD ref", |request: &mut Request| {
-            &mut request.update_head_ok
-        })
-        .native(Both),
-        Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
-            .native(Both),
-        Opt::text("--depth <depth>", "deepen history of shallow clone", |request: &mut Request| {
-            &mut request.depth
-        })
-        .native(Both),
+        Opt::flag("-k, --keep", "keep downloaded pack", field!(keep)).native(Both),
+        Opt::flag("-u, --update-head-ok", "allow updating of HEAD ref", field!(update_head_ok)).native(Both),
+        Opt::choice("--progress", "force progress reporting", field!(progress)).native(Both),
+        Opt::text("--depth <depth>", "deepen history of shallow clone", field!(depth)).native(Both),
         Opt::text(
             "--shallow-since <time>",
             "deepen history of shallow repository based on time",
-            |request: &mut Request| &mut request.shallow_since,
+            field!(shallow_since),
         )
         .native(Both),
         Opt::list(
             "--shallow-exclude <ref>",
             "deepen history of shallow clone, excluding ref",
-            |request: &mut Request| &mut request.shallow_exclude,
+            field!(shallow_exclude),
         )
         .native(Both),
         Opt::new("--deepen <n>", "deepen history of shallow clone", |request: &mut Request, value| {
@@ -197,20 +149,12 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             Ok(())
         })
         .native(Both),
-        Opt::flag("--unshallow", "convert to a complete repository", |request: &mut Request| {
-            &mut request.unshallow
-        })
-        .only()
-        .native(On),
-        Opt::flag("--refetch", "re-fetch without negotiating common commits", |request: &mut Request| {
-            &mut request.refetch
-        })
-        .only()
-        .native(On),
-        Opt::flag("--update-shallow", "accept refs that update .git/shallow", |request: &mut Request| {
-            &mut request.update_shallow
-        })
-        .native(Both),
+        Opt::flag("--unshallow", "convert to a complete repository", field!(unshallow)).only().native(On),
+        Opt::flag("--refetch", "re-fetch without negotiating common commits", field!(refetch))
+            .only()
+            .native(On),
+        Opt::flag("--update-shallow", "accept refs that update .git/shallow", field!(update_shallow))
+            .native(Both),
         Opt::new("--refmap <refmap>", "specify fetch refmap", |request: &mut Request, value| {
             let all = request.refmap.get_or_insert_default();
             all.extend(value.text.filter(|text| !text.is_empty()));
@@ -218,77 +162,59 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         })
         .only()
         .native(On),
-        Opt::list("-o, --server-option <server-specific>", "option to transmit", |request: &mut Request| {
-            &mut request.server_options
-        })
-        .native(Both),
-        Opt::flag("-4, --ipv4", "use IPv4 addresses only", |request: &mut Request| &mut request.ipv4)
-            .only()
-            .native(On),
-        Opt::flag("-6, --ipv6", "use IPv6 addresses only", |request: &mut Request| &mut request.ipv6)
-            .only()
-            .native(On),
+        Opt::list("-o, --server-option <server-specific>", "option to transmit", field!(server_options))
+            .native(Both),
+        Opt::flag("-4, --ipv4", "use IPv4 addresses only", field!(ipv4)).only().native(On),
+        Opt::flag("-6, --ipv6", "use IPv6 addresses only", field!(ipv6)).only().native(On),
         Opt::list(
             "--negotiation-restrict <revision>",
             "report that we have only objects reachable from this object",
-            |request: &mut Request| &mut request.negotiation_tips,
+            field!(negotiation_tips),
         )
         .native(Both),
         Opt::list(
             "--negotiation-tip <revision>",
             "alias of --negotiation-restrict",
-            |request: &mut Request| &mut request.negotiation_tips,
+            field!(negotiation_tips),
         )
         .native(Both),
         Opt::list(
             "--negotiation-include <revision>",
             "ensure this ref is always sent as a negotiation have",
-            |request: &mut Request| &mut request.negotiation_include,
+            field!(negotiation_include),
         )
         .native(Both),
         Opt::flag(
             "--negotiate-only",
             "do not fetch a packfile; instead, print ancestors of negotiation tips",
-            |request: &mut Request| &mut request.negotiate_only,
+            field!(negotiate_only),
         )
         .native(Both),
         Opt::new("--filter <args>", "object filtering", |request: &mut Request, value| request.filter(value))
             .native(Both),
-        Opt::choice(
-            "--auto-maintenance",
-            "run 'maintenance --auto' after fetching",
-            |request: &mut Request| &mut request.maintenance,
-        )
-        .native(Both),
-        Opt::choice("--auto-gc", "run 'maintenance --auto' after fetching", |request: &mut Request| {
-            &mut request.maintenance
-        })
-        .native(Both),
+        Opt::choice("--auto-maintenance", "run 'maintenance --auto' after fetching", field!(maintenance))
+            .native(Both),
+        Opt::choice("--auto-gc", "run 'maintenance --auto' after fetching", field!(maintenance)).native(Both),
         Opt::choice(
             "--show-forced-updates",
             "check for forced-updates on all updated branches",
-            |request: &mut Request| &mut request.forced_updates,
+            field!(forced_updates),
         )
         .native(Both),
-        Opt::choice(
-            "--write-commit-graph",
-            "write the commit-graph after fetching",
-            |request: &mut Request| &mut request.commit_graph,
-        )
-        .native(Both),
-        Opt::flag("--stdin", "accept refspecs from stdin", |request: &mut Request| &mut request.stdin)
+        Opt::choice("--write-commit-graph", "write the commit-graph after fetching", field!(commit_graph))
             .native(Both),
+        Opt::flag("--stdin", "accept refspecs from stdin", field!(stdin)).native(Both),
         Opt::text(
             "--submodule-prefix <dir>",
             "prepend this to submodule path output",
-            |request: &mut Request| &mut request.submodule_prefix,
+            field!(submodule_prefix),
         )
         .hidden()
         .native(On),
         Opt::text(
             "--recurse-submodules-default <how>",
             "default for recursive fetching",
-            |request: &mut Request| &mut request.recurse_default,
+            field!(recurse_default),
         )
         .hidden()
         .native(On),
@@ -312,20 +238,14 @@ impl Request {
         })?);
         Ok(())
     }
+}
 
-    fn recurse(&mut self, value: Value) -> Result<(), Failure> {
-        let how = match (value.on, value.text) {
-            (false, _) => Recurse::Off,
-            (true, None) => Recurse::On,
-            (true, Some(text)) if text == "on-demand" => Recurse::OnDemand,
-            (true, Some(text)) => match repo::parse_bool(Some(text.as_bstr())) {
-                Some(true) => Recurse::On,
-                Some(false) => Recurse::Off,
-                None => return Err(Failure::Fatal(text!("bad recurse-submodules argument: ", text))),
-            },
-        };
-        self.recurse = how;
-        Ok(())
+/// Parses the value of `--recurse-submodules`.
+pub(crate) fn recurse(value: Value) -> Result<Recurse, Failure> {
+    match (value.on, value.text) {
+        (false, _) => Ok(Recurse::Off),
+        (true, None) => Ok(Recurse::On),
+        (true, Some(text)) => Ok(Recurse::parse("recurse-submodules", text.as_bstr())?),
     }
 }
 
@@ -380,6 +300,35 @@ impl Request {
             return Err(together("--porcelain", "--recurse-submodules"));
         }
         Ok(())
+    }
+
+    /// Returns the options that Git passes on to the process of another remote or a submodule.
+    pub(super) fn passed_on(&self, recurse: Recurse) -> Vec<&'static str> {
+        let choice = |choice: Option<bool>, on: &'static str, off: &'static str| {
+            choice.map(|is_on| if is_on { on } else { off })
+        };
+        let flag = |is_on: bool, option: &'static str| is_on.then_some(option);
+        let options = [
+            flag(self.dry_run, "--dry-run"),
+            choice(self.prune, "--prune", "--no-prune"),
+            choice(self.prune_tags, "--prune-tags", "--no-prune-tags"),
+            flag(self.update_head_ok, "--update-head-ok"),
+            flag(self.force, "--force"),
+            flag(self.keep, "--keep"),
+            match recurse {
+                Recurse::On => Some("--recurse-submodules"),
+                Recurse::OnDemand => Some("--recurse-submodules=on-demand"),
+                Recurse::Off => Some("--no-recurse-submodules"),
+                Recurse::Default => None,
+            },
+            choice(self.tags, "--tags", "--no-tags"),
+            flag(self.verbosity >= 2, "-v"),
+            flag(self.verbosity >= 1, "-v"),
+            flag(self.verbosity < 0, "-q"),
+            if self.ipv6 { Some("--ipv6") } else { flag(self.ipv4, "--ipv4") },
+            flag(self.leaves_fetch_head || self.dry_run, "--no-write-fetch-head"),
+        ];
+        options.into_iter().flatten().collect()
     }
 }
 

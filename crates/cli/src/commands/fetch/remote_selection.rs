@@ -5,10 +5,10 @@ use std::io::Read as _;
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
 use repo::keys;
-use sapwood::fetch::several::{all_remotes, remotes_of, without_repeats};
+use sapwood::fetch::several::{all_remotes, members, remotes_of};
 
 use super::context::FetchContext;
-use crate::term::{console::text, failure::Failure};
+use crate::term::{console::text, failure::Failure, stdin};
 
 /// The remotes to fetch from.
 pub(super) enum RemoteSelection {
@@ -47,15 +47,7 @@ pub(super) fn select(context: &FetchContext<'_>, words: &[BString]) -> Result<Re
         return one(context, name, &[], Words { may_prune_tags: true, ..Words::default() });
     }
     if request.multiple {
-        let mut remotes = Vec::new();
-        for word in words {
-            let found = remotes_of(repo, word.as_bstr())?;
-            if found.is_empty() {
-                return Err(Failure::Fatal(text!("no such remote or remote group: ", word)));
-            }
-            remotes.extend(found);
-        }
-        return many(context, without_repeats(remotes));
+        return many(context, members(repo, words)?);
     }
     let (name, rest) = words.split_first().expect("there is a word");
     let found = remotes_of(repo, name.as_bstr())?;
@@ -87,6 +79,7 @@ fn one(
     }
     if context.request.stdin {
         let mut input = Vec::new();
+        stdin::note_consumed();
         std::io::stdin().lock().read_to_end(&mut input).map_err(|error| {
             Failure::fatal(format!("cannot read standard input: {}", crate::term::text::os_error(&error)))
         })?;

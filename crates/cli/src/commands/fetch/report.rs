@@ -8,7 +8,7 @@ use std::{
 use bstr::BStr;
 use engine::fetch::{
     Error, Event, OurHead, Report,
-    remote::{self, Remote},
+    remote::Remote,
     update::{Flag, Update},
 };
 
@@ -156,14 +156,6 @@ impl<'a> Reporter<'a> {
         let is_shown = |update: &&Update| update.flag != Flag::UpToDate || self.verbosity > 0;
         done.updates.iter().filter(is_shown).for_each(|update| table.print(update, width));
         Ok(())
-    }
-}
-
-/// Converts an error in the configuration of a remote to a failure.
-pub(super) fn of_remote(error: remote::Error) -> Failure {
-    match error {
-        remote::Error::Repo(error) => error.into(),
-        error => Failure::fatal(error.to_string()),
     }
 }
 

@@ -15,7 +15,6 @@ use sapwood::{
     ObjectId,
     for_each_ref::{self, Commits},
 };
-use sys::by_path;
 
 use self::request::{LINE, Request, TABLE, When as ColorWhen};
 use crate::{
@@ -44,7 +43,7 @@ pub(super) const COMMAND: Command = Command {
             clients rarely use are left to the real Git.",
     group: Group::Scripts,
     syntax: &TABLE,
-    traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
+    traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
     unserved: obstacles::LISTING,
     line: &[LINE],
@@ -80,9 +79,7 @@ const OBJECTS: [&str; 5] = ["--points-at", "--merged", "--no-merged", "--contain
 /// Detects grafts and partial clones, whose objects may have to be fetched.
 fn files(candidate: &Candidate<'_>) -> Vec<Reason> {
     let mut found = obstacles::partial(candidate.repo());
-    if !matches!(by_path::stat(&candidate.repo().common_dir().join("info/grafts")), Ok(None)) {
-        found.push(Reason::repository("info/grafts exists"));
-    }
+    found.extend(obstacles::grafts(candidate.repo()));
     found
 }
 

@@ -7,11 +7,7 @@ use sapwood::for_each_ref::{self, Format, Quoting, SortKey};
 use crate::{
     commands::{reason::Reason, record::LineCheck},
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Survey, Table, Value,
-        },
+        args::{Both, Grammar, On, Opt, Set, Survey, Table, Value},
         failure::Failure,
     },
 };
@@ -45,71 +41,52 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::flag(
             "--omit-empty",
             "do not output a newline after empty formatted refs",
-            |request: &mut Request| &mut request.wanted.omit_empty,
+            field!(wanted.omit_empty),
         )
         .native(Both),
         Opt::new("--count <n>", "show only <n> matched refs", Request::set_count).native(On),
-        Opt::text("--format <format>", "format to use for the output", |request: &mut Request| {
-            &mut request.format
-        })
-        .native(On),
+        Opt::text("--format <format>", "format to use for the output", field!(format)).native(On),
         Opt::text(
             "--start-after <marker>",
             "start iteration after the provided marker",
-            |request: &mut Request| &mut request.wanted.start_after,
+            field!(wanted.start_after),
         )
         .native(Both),
         Opt::new("--color[=<when>]", "respect format colors", Request::set_color).native(Both),
-        Opt::list("--exclude <pattern>", "exclude refs which match pattern", |request: &mut Request| {
-            &mut request.wanted.excluded
-        })
-        .native(Both),
+        Opt::list("--exclude <pattern>", "exclude refs which match pattern", field!(wanted.excluded))
+            .native(Both),
         Opt::new("--sort <key>", "field name to sort on", Request::set_sort).native(Both),
         Opt::list(
             "--points-at <object>",
             "print only refs which points at the given object",
-            |request: &mut Request| &mut request.points_at,
+            field!(points_at),
         )
         .native(On),
-        Opt::list("--merged <commit>", "print only refs that are merged", |request: &mut Request| {
-            &mut request.merged
-        })
-        .only()
-        .at_end("HEAD")
-        .native(On),
-        Opt::list("--no-merged <commit>", "print only refs that are not merged", |request: &mut Request| {
-            &mut request.not_merged
-        })
-        .only()
-        .at_end("HEAD")
-        .native(On),
-        Opt::list(
-            "--contains <commit>",
-            "print only refs which contain the commit",
-            |request: &mut Request| &mut request.contains,
-        )
-        .only()
-        .at_end("HEAD")
-        .native(On),
+        Opt::list("--merged <commit>", "print only refs that are merged", field!(merged))
+            .only()
+            .at_end("HEAD")
+            .native(On),
+        Opt::list("--no-merged <commit>", "print only refs that are not merged", field!(not_merged))
+            .only()
+            .at_end("HEAD")
+            .native(On),
+        Opt::list("--contains <commit>", "print only refs which contain the commit", field!(contains))
+            .only()
+            .at_end("HEAD")
+            .native(On),
         Opt::list(
             "--no-contains <commit>",
             "print only refs which don't contain the commit",
-            |request: &mut Request| &mut request.not_contains,
+            field!(not_contains),
         )
         .only()
         .at_end("HEAD")
         .native(On),
-        Opt::flag("--ignore-case", "sorting and filtering are case insensitive", |request: &mut Request| {
-            &mut request.wanted.icase
-        })
-        .native(Both),
-        Opt::flag("--stdin", "read reference patterns from stdin", |request: &mut Request| {
-            &mut request.stdin
-        }),
-        Opt::flag("--include-root-refs", "also include HEAD ref and pseudorefs", |request: &mut Request| {
-            &mut request.wanted.root
-        })
-        .native(Both),
+        Opt::flag("--ignore-case", "sorting and filtering are case insensitive", field!(wanted.icase))
+            .native(Both),
+        Opt::flag("--stdin", "read reference patterns from stdin", field!(stdin)),
+        Opt::flag("--include-root-refs", "also include HEAD ref and pseudorefs", field!(wanted.root))
+            .native(Both),
     ],
     grammar: Grammar::Mixed,
 };

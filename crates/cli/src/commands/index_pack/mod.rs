@@ -1,27 +1,12 @@
-//! `sapwood index-pack`: the index of a pack from standard input or from a file.
-//!
-//! Order: the words; the configuration; the whole pack; then the files are written and renamed, the
-//! index last; then the trailer is printed. After an error no file is left behind.
+//! `sapwood index-pack`: the index of a pack from standard input or from a file. See
+//! [`sapwood::index_pack`].
 
-mod verify;
 mod words;
 
-use std::{
-    io::Write as _,
-    path::{Path, PathBuf},
-};
-
 use bstr::{BString, ByteSlice as _};
-use engine::pack_indexing::{self, Plan, incoming};
-use format::idx_writer::Form;
-use repo::{
-    fsck::{self, Absent, Checker, Late, Line, Rules},
-    keys,
-    pack_indexing::{Error, Meter, Options, Source},
-};
-use sapwood::HashKind;
-use store::pack::{Beside, FinishOptions, Target};
-use sys::by_path;
+use engine::pack_indexing;
+use repo::pack_indexing::Error;
+use sapwood::index_pack::{self, Indexing, Meter, Source, receive};
 
 use self::words::Request;
 use crate::{
@@ -31,20 +16,17 @@ use crate::{
         record::{Candidate, Check, Command, Group, Home, LineCheck, Traits},
     },
     session::{
-        input::Input,
+        input::{self, Input},
         invocation::{Invocation, Place},
         receiving::{self, Display},
-        settings::{
-            self,
-            config::Config,
-            refused::{self, Reader},
-        },
+        settings::refused::{self, Reader},
     },
     term::{
-        args::{Grammar, Native::On, Opt, Set, Stop, Survey, Table},
-        console::{self, text},
+        args::{Grammar, On, Opt, Set, Stop, Survey, Table},
+        console,
         failure::Failure,
-        text::{bytes::readable, os_error, os_str},
+        notice::Printer,
+        text::bytes::readable,
     },
 };
 
@@ -57,7 +39,7 @@ pub(super) const COMMAND: Command = Command {
             meaning too with `--strict` and `--fsck-objects`.",
     group: Group::Scripts,
     syntax: &TABLE,
-    traits: Traits { anywhere: true, plans_first: true, starts_no_program: true, ..Command::BASE.traits },
+    traits: Traits { anywhere: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
     line: &[LineCheck::new(
         "a value of an option that Git refuses or that sapwood does not read",
@@ -118,21 +100,6 @@ fn partial(candidate: &Candidate<'_>) -> Vec<Reason> {
 /// The failure that leaves the command to the real Git.
 const UNSERVED: Failure = Failure::Unserved("these words of index-pack");
 
-/// The values that all steps share.
-struct Context<'a> {
-    run: &'a Invocation,
-    place: &'a Place,
-    request: Request,
-    threads: usize,
-    base_cache: usize,
-    big_file_threshold: u64,
-    form: Form,
-    reverse: bool,
-    fsync: store::Fsync,
-    hash: HashKind,
-    checker: Option<Checker>,
-}
-
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if matches!(args, [only] if only == "-h") {
@@ -140,291 +107,113 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let request = words::parse(args).map_err(|_| UNSERVED)?;
     let place = run.open_any()?;
-    let context = Context::new(run, &place, request)?;
-    match &context.request.pack {
-        Some(pack) => context.file(pack),
-        None => context.stdin(),
+    let interrupt = run.interrupt.flag();
+    let at = match &place {
+        Place::Repository(repo) => {
+            refused::check(repo, &[Reader::Every])?;
+            index_pack::Place::of(repo, &Printer, interrupt)
+        }
+        Place::Outside(outside) => {
+            refused::check_outside(outside, &[Reader::Every])?;
+            index_pack::Place::outside(outside, &Printer, interrupt)
+        }
+    };
+    let indexing = Indexing::new(at, &request.options)?;
+    match &request.pack {
+        Some(pack) => file(&indexing, &request, pack),
+        None => stdin(run, &indexing, &request),
     }
 }
 
-impl<'a> Context<'a> {
-    fn new(run: &'a Invocation, place: &'a Place, request: Request) -> Result<Context<'a>, Failure> {
-        let config: &dyn Config = match place {
-            Place::Repository(repo) => {
-                refused::check(repo, &[Reader::Every])?;
-                &**repo
-            }
-            Place::Outside(outside) => {
-                refused::check_outside(outside, &[Reader::Every])?;
-                outside
-            }
-        };
-        let configured = config.get(&keys::pack::THREADS)?.unwrap_or(0);
-        let configured = usize::try_from(configured)
-            .map_err(|_| Failure::fatal(format!("invalid number of threads specified ({configured})")))?;
-        let version = config.get(&keys::pack::INDEX_VERSION)?;
-        if let Some(version) = version.filter(|version| !(0..=2).contains(version)) {
-            return Err(Failure::fatal(format!("bad pack.indexVersion={}", version as u32)));
+/// Receives a pack on standard input.
+fn stdin(run: &Invocation, indexing: &Indexing<'_>, request: &Request) -> Result<u8, Failure> {
+    let (keep, options) = (request.keep.clone(), request.options.clone());
+    let wanted = receive::Request { fix_thin: request.fix_thin, keep, options };
+    let mut input = Input::new(run)?;
+    let source = Source {
+        stream: &mut input,
+        is_file: input::is_file(),
+        before: request.header.as_ref().map_or(&[], |header| header),
+    };
+    let on_end = || {
+        if request.reports_end {
+            report_end();
         }
-        let writes_reverse = config.get(&keys::pack::WRITE_REVERSE_INDEX)?;
-        let forbids =
-            run.variable("GIT_TEST_NO_WRITE_REV_INDEX").map(|value| repo::parse_bool(Some(value.into())));
-        let base_cache = config.get(&keys::core::DELTA_BASE_CACHE_LIMIT)?;
-        let default = Form::default();
-        let hash = match place {
-            Place::Repository(repo) => request.hash.unwrap_or_else(|| repo.hash()),
-            Place::Outside(_) if request.checks.is_some() => return Err(UNSERVED),
-            Place::Outside(_) => request.hash.unwrap_or(HashKind::Sha1),
-        };
-        let big_file_threshold = config.get(&keys::core::BIG_FILE_THRESHOLD)?;
-        let checker = match &request.checks {
-            Some(words) => {
-                let mut rules = Rules::strict(hash);
-                let failed = |error: fsck::Invalid| Failure::fatal(error.to_string());
-                words.iter().try_for_each(|words| rules.set_all(words.as_bstr())).map_err(failed)?;
-                let checker = Checker::new(rules, big_file_threshold);
-                Some(if request.strict { checker.collecting() } else { checker })
-            }
-            None => None,
-        };
-        Ok(Context {
-            checker,
-            threads: request
-                .threads
-                .or(Some(configured).filter(|&number| number > 0))
-                .unwrap_or_else(incoming::threads),
-            base_cache: usize::try_from(base_cache).unwrap_or(usize::MAX),
-            big_file_threshold,
-            form: Form {
-                version: request.version.or(version.map(|version| version as u32)).unwrap_or(default.version),
-                largest_short: request.largest_short.unwrap_or(default.largest_short),
-                ..default
-            },
-            reverse: request.reverse.unwrap_or(writes_reverse && forbids != Some(Some(true))),
-            fsync: settings::fsync(run, config)?,
-            hash,
-            run,
-            place,
-            request,
-        })
-    }
-
-    /// Receives a pack on standard input.
-    fn stdin(&self) -> Result<u8, Failure> {
-        let Place::Repository(repo) = self.place else {
-            return Err(Failure::fatal("--stdin requires a git repository"));
-        };
-        if self.request.hash.is_some() {
-            let message = "options '--object-format' and '--stdin' cannot be used together";
-            return Err(Failure::fatal(message));
-        }
-        let existing = repo.stored_objects();
-        let shared = settings::shared(repo)?;
-        let level = settings::objects::loose_level(repo)?;
-        let target = Target { objects: repo.objects_dir(), hash: self.hash, shared, fsync: &self.fsync };
-        let finish = FinishOptions { index: self.form.clone(), reverse_index: self.reverse };
-        let mut companion_files = Vec::new();
-        if let Some(keep) = &self.request.keep {
-            companion_files.push(("keep", kept(keep)));
-        }
-        let mut input = Input::new(self.run)?;
-        let source = Source {
-            stream: &mut input,
-            is_file: sys::stdin_is_file(),
-            before: self.request.header.as_ref().map_or(&[], |header| header),
-        };
-        let on_end = || {
-            if self.request.reports_end {
-                report_end();
-            }
-        };
-        let complete = self.request.fix_thin.then_some(level);
-        let validate = || self.validate();
-        let plan = Plan {
-            target,
-            finish: &finish,
-            complete,
-            companion_files,
-            on_end: &on_end,
-            validate: &validate,
-            keeps_partial: false,
-        };
-        let meter = Meter::default();
-        let display = self.display(&meter);
-        let received = display
-            .during(|| pack_indexing::receive(source, &self.options(&meter, Some(&existing)), plan))
-            .map_err(|error| self.failure(error))?;
-        display.finish();
-        let word = if received.is_first_companion_new { "keep" } else { "pack" };
-        console::out(format!("{word}\t{}", received.checksum));
-        console::out_raw(&received.rest);
-        self.finish_checks()?;
-        Ok(0)
-    }
-
-    /// Writes or verifies the index of a pack file.
-    fn file(&self, pack: &BString) -> Result<u8, Failure> {
-        let index = match &self.request.index {
-            Some(index) => index.clone(),
-            None => derived(pack, "pack", "idx")?,
-        };
-        let reverse = if self.reverse { Some(path(&derived(&index, "idx", "rev")?)) } else { None };
-        let existing = match self.place {
-            Place::Repository(repo) => Some(repo.stored_objects()),
-            Place::Outside(_) => None,
-        };
-        let form = if self.request.verify {
-            verify::form(&index, self.hash, &self.form)?
-        } else {
-            self.form.clone()
-        };
-        let shown = path(pack);
-        let file = by_path::open(&shown).map_err(cannot_open(&shown))?;
-        let meter = Meter::default();
-        let display = self.display(&meter);
-        let (objects, checksum) = display
-            .during(|| pack_indexing::index(&file, &shown, &self.options(&meter, existing.as_ref())))
-            .map_err(|error| self.failure(error))?;
-        display.finish();
-        self.validate().map_err(|error| self.failure(error))?;
-        self.check_early_files(&shown)?;
-        if self.request.verify {
-            verify::check(&path(&index), reverse.as_deref(), &objects, &checksum, &form)?;
-            self.finish_checks()?;
-            return Ok(0);
-        }
-        let mut beside = Beside { index: path(&index), reverse, marks: Vec::new() };
-        if let Some(keep) = &self.request.keep {
-            beside.marks.push((path(&derived(pack, "pack", "keep")?), kept(keep)));
-        }
-        store::pack::write_beside(&beside, &objects, &checksum, &form, &self.fsync)
-            .map_err(|error| self.failure(error.into()))?;
-        console::out(checksum.to_string());
-        self.finish_checks()?;
-        Ok(0)
-    }
-
-    fn options<'o>(&'o self, meter: &'o Meter, existing: Option<&'o repo::objects::Objects>) -> Options<'o> {
-        Options {
-            hash: self.hash,
-            threads: self.threads,
-            big_file_threshold: self.big_file_threshold,
-            base_cache: self.base_cache,
-            limit: self.request.limit,
-            existing,
-            interrupt: self.run.interrupt.flag(),
-            meter,
-            observer: self.checker.as_ref().map(|checker| checker as &dyn repo::pack_indexing::Observer),
-        }
-    }
-
-    /// Reports flaws of the objects, before any file is written.
-    fn validate(&self) -> Result<(), pack_indexing::Error> {
-        let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
-        checker.verdict(&mut print_line)?;
-        Ok(checker.links(&repo.stored_objects())?)
-    }
-
-    /// Checks the blobs that preceded the trees that name them, if the pack is not in the
-    /// repository.
-    fn check_early_files(&self, pack: &Path) -> Result<(), Failure> {
-        let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
-        let existing = repo.stored_objects();
-        if !checker.lacks_files(&existing) {
-            return Ok(());
-        }
-        let file = by_path::open(pack).map_err(cannot_open(pack))?;
-        let (late, meter) = (Late(checker), Meter::default());
-        let options = Options { observer: Some(&late), ..self.options(&meter, Some(&existing)) };
-        pack_indexing::index(&file, pack, &options).map_err(|error| self.failure(error))?;
-        Ok(())
-    }
-
-    /// Runs the checks that need the finished pack.
-    fn finish_checks(&self) -> Result<(), Failure> {
-        let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
-        let missing = checker.finish(&repo.stored_objects(), Absent::Reported, &mut print_line);
-        let missing = missing.map_err(|error| self.failure(error.into()))?;
-        missing.iter().for_each(|oid| console::out(oid.to_string()));
-        Ok(())
-    }
-
-    fn display<'m>(&self, meter: &'m Meter) -> Display<'m> {
-        let request = &self.request;
-        let title = match &request.title {
-            Some(title) => title.to_str_lossy().into_owned().into(),
-            None if request.stdin => "Receiving objects".into(),
-            None => "Indexing objects".into(),
-        };
-        // Git counts bytes from its second read on. The first read fills its buffer, or takes all
-        // that a pipe holds.
-        let first = if sys::stdin_is_file() { 128 << 10 } else { 64 << 10 };
-        let form = receiving::Form {
-            title,
-            objects: request.verbose,
-            deltas: request.verbose || request.shows_resolving,
-            uncounted: request.stdin.then_some(first),
-        };
-        Display::new(form, meter)
-    }
-
-    fn failure(&self, error: pack_indexing::Error) -> Failure {
-        use store::Error::Io;
-        if self.run.interrupt.check().is_err() {
-            return self.run.interrupt.failure();
-        }
-        match &error {
-            pack_indexing::Error::Pack(error) => {
-                error.complaint().iter().for_each(console::error);
-                match error {
-                    Error::Limit(limit) => {
-                        let limit = readable(*limit);
-                        Failure::fatal(format!("pack exceeds maximum allowed size ({limit})"))
-                    }
-                    error => Failure::fatal(error.to_string()),
-                }
-            }
-            pack_indexing::Error::Store(Io { what: "write", source, .. }) => {
-                Failure::fatal(format!("write error: {}", os_error(source)))
-            }
-            pack_indexing::Error::Store(Io { what: "create", path, source }) => {
-                Failure::fatal(format!("unable to create '{}': {}", path.display(), os_error(source)))
-            }
-            error => Failure::fatal(error.to_string()),
-        }
-    }
+    };
+    let meter = Meter::default();
+    let display = display(request, &meter);
+    let received = display.during(|| indexing.receive(&wanted, source, &on_end, &meter)).map_err(failed)?;
+    display.finish();
+    let word = if received.is_first_companion_new { "keep" } else { "pack" };
+    console::out(format!("{word}\t{}", received.checksum));
+    console::out_raw(&received.rest);
+    finish(indexing)
 }
 
-/// Prints a flaw of an object.
-fn print_line(line: &Line) {
-    match line {
-        Line::Error(text) => console::error(text),
-        Line::Warning(text) => console::warning(text),
+/// Writes or verifies the index of a pack file.
+fn file(indexing: &Indexing<'_>, request: &Request, pack: &BString) -> Result<u8, Failure> {
+    let Request { index, keep, verify, options, .. } = request;
+    let pack = indexing.open(&index_pack::Request {
+        pack: pack.clone(),
+        index: index.clone(),
+        keep: keep.clone(),
+        verify: *verify,
+        options: options.clone(),
+    })?;
+    let meter = Meter::default();
+    let display = display(request, &meter);
+    let contents = display.during(|| indexing.read(&pack, &meter)).map_err(failed)?;
+    display.finish();
+    indexing.check(&pack).map_err(failed)?;
+    if *verify {
+        indexing.verify(&pack, &contents)?;
+    } else {
+        indexing.write(&pack, keep.as_ref(), &contents)?;
+        console::out(contents.checksum.to_string());
+    }
+    finish(indexing)
+}
+
+/// Runs the checks that need the finished pack.
+fn finish(indexing: &Indexing<'_>) -> Result<u8, Failure> {
+    indexing.finish()?.iter().for_each(|oid| console::out(oid.to_string()));
+    Ok(0)
+}
+
+fn display<'m>(request: &Request, meter: &'m Meter) -> Display<'m> {
+    let title = match &request.title {
+        Some(title) => title.to_str_lossy().into_owned().into(),
+        None if request.stdin => "Receiving objects".into(),
+        None => "Indexing objects".into(),
+    };
+    // Git counts bytes from its second read on. The first read fills its buffer, or takes all that
+    // a pipe holds.
+    let first = if input::is_file() { 128 << 10 } else { 64 << 10 };
+    let form = receiving::Form {
+        title,
+        objects: request.verbose,
+        deltas: request.verbose || request.shows_resolving,
+        uncounted: request.stdin.then_some(first),
+    };
+    Display::new(form, meter)
+}
+
+/// Returns the failure for a pack that cannot be indexed.
+fn failed(error: sapwood::Error) -> Failure {
+    let limit = match &error {
+        sapwood::Error::IndexPack(cause) => match **cause {
+            pack_indexing::Error::Pack(Error::Limit(limit)) => Some(limit),
+            _ => None,
+        },
+        _ => None,
+    };
+    match limit {
+        Some(limit) => Failure::fatal(format!("pack exceeds maximum allowed size ({})", readable(limit))),
+        None => error.into(),
     }
 }
 
 /// Writes a NUL to standard error to report that the whole pack was read.
 fn report_end() {
-    let _ = std::io::stderr().lock().write_all(b"\0");
-}
-
-fn kept(text: &BString) -> Vec<u8> {
-    if text.is_empty() { Vec::new() } else { [text.as_bytes(), b"\n"].concat() }
-}
-
-/// Returns `name` with another suffix.
-fn derived(name: &BString, from: &str, to: &str) -> Result<BString, Failure> {
-    let stem = name.strip_suffix(from.as_bytes()).filter(|stem| stem.ends_with(b"."));
-    let wrong = || Failure::Fatal(text!("packfile name '", name, "' does not end with '.", from, "'"));
-    Ok(text!(stem.ok_or_else(wrong)?, to))
-}
-
-fn path(name: &BString) -> PathBuf {
-    os_str(name).into()
-}
-
-fn cannot_open(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
-    move |error| {
-        Failure::fatal(format!("could not open '{}' for reading: {}", path.display(), os_error(&error)))
-    }
+    console::eprint_raw(b"\0");
 }

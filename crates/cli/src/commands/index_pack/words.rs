@@ -1,7 +1,7 @@
 //! The words of the command line. Git reads them one by one: none may be abbreviated or negated.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use sapwood::HashKind;
+use sapwood::{HashKind, index_pack::Options};
 
 use crate::commands::reason::Reason;
 
@@ -14,23 +14,14 @@ pub(super) struct Request {
     pub(super) keep: Option<BString>,
     /// `-o`
     pub(super) index: Option<BString>,
-    pub(super) threads: Option<usize>,
-    pub(super) reverse: Option<bool>,
     pub(super) verify: bool,
-    pub(super) version: Option<u32>,
-    pub(super) largest_short: Option<u64>,
-    pub(super) limit: Option<u64>,
     /// The header of the pack, if another process has read it already.
     pub(super) header: Option<[u8; 12]>,
-    pub(super) hash: Option<HashKind>,
     pub(super) title: Option<BString>,
     pub(super) verbose: bool,
     pub(super) shows_resolving: bool,
     pub(super) reports_end: bool,
-    /// The severities of `--strict` and `--fsck-objects`, if one was given.
-    pub(super) checks: Option<Vec<BString>>,
-    /// `--strict`
-    pub(super) strict: bool,
+    pub(super) options: Options,
 }
 
 /// Parses the words. The error names a word that sapwood does not serve.
@@ -47,10 +38,10 @@ pub(super) fn parse(args: &[BString]) -> Result<Request, Reason> {
             b"--fsck-objects" => request.check(b""),
             b"--strict" => {
                 request.check(b"");
-                request.strict = true;
+                request.options.strict = true;
             }
-            b"--rev-index" => request.reverse = Some(true),
-            b"--no-rev-index" => request.reverse = Some(false),
+            b"--rev-index" => request.options.reverse = Some(true),
+            b"--no-rev-index" => request.options.reverse = Some(false),
             b"--show-resolving-progress" => request.shows_resolving = true,
             b"--report-end-of-input" => request.reports_end = true,
             b"-v" => request.verbose = true,
@@ -69,7 +60,7 @@ pub(super) fn parse(args: &[BString]) -> Result<Request, Reason> {
 
 impl Request {
     fn check(&mut self, words: &[u8]) {
-        self.checks.get_or_insert_default().push(words.into());
+        self.options.checks.get_or_insert_default().push(words.into());
     }
 
     /// Parses a word of the form `--name=value`.
@@ -81,17 +72,17 @@ impl Request {
             b"--fsck-objects" => self.check(value),
             b"--strict" => {
                 self.check(value);
-                self.strict = true;
+                self.options.strict = true;
             }
-            b"--threads" => self.threads = Some(number(value)?).filter(|&threads| threads > 0),
-            b"--max-input-size" => self.limit = Some(number(value)?).filter(|&limit| limit > 0),
+            b"--threads" => self.options.threads = Some(number(value)?).filter(|&threads| threads > 0),
+            b"--max-input-size" => self.options.limit = Some(number(value)?).filter(|&limit| limit > 0),
             b"--index-version" => {
                 let (version, limit) = match value.split_once_str(",") {
                     Some((version, limit)) => (version.as_bstr(), Some(offset(limit.as_bstr())?)),
                     None => (value, None),
                 };
-                self.version = Some(number(version).filter(|version| (1..=2).contains(version))?);
-                self.largest_short = limit;
+                self.options.version = Some(number(version).filter(|version| (1..=2).contains(version))?);
+                self.options.largest_short = limit;
             }
             b"--pack_header" => {
                 let (version, count) = value.split_once_str(",")?;
@@ -101,7 +92,7 @@ impl Request {
                 self.header = Some(header);
             }
             b"--object-format" => {
-                self.hash = Some(match value.as_bytes() {
+                self.options.hash = Some(match value.as_bytes() {
                     b"sha1" => HashKind::Sha1,
                     b"sha256" => HashKind::Sha256,
                     _ => return None,
@@ -158,11 +149,12 @@ mod tests {
         let request =
             parsed("--stdin --fix-thin --keep=why --threads=3 --pack_header=2,7 -v").expect("served");
         assert_eq!(request.keep, Some("why".into()));
-        assert_eq!(request.threads, Some(3));
+        assert_eq!(request.options.threads, Some(3));
         assert_eq!(request.header, Some(*b"PACK\0\0\0\x02\0\0\0\x07"));
         assert!(request.stdin && request.fix_thin && request.verbose);
         let request = parsed("--index-version=2,0x40000 -o 3.idx a.pack").expect("served");
-        assert_eq!((request.version, request.largest_short), (Some(2), Some(0x40000)));
+        let Options { version, largest_short, .. } = request.options;
+        assert_eq!((version, largest_short), (Some(2), Some(0x40000)));
         assert_eq!((request.index, request.pack), (Some("3.idx".into()), Some("a.pack".into())));
     }
 

@@ -3,126 +3,119 @@
 use std::io::Write as _;
 
 use bstr::{BStr, ByteSlice as _};
-use repo::{
-    Repository,
-    convert::{self, Converter},
+use repo::Repository;
+use sapwood::{
+    Mode, ObjectId,
+    index::{Entry, Flags, Index, Stage},
+    ls_files::{Kind, LineEnds, Listed, ListedEntry, State},
 };
 
 use super::{
-    format,
+    form,
     request::{Abbrev, Request},
 };
 use crate::{
     session::settings::Settings,
     term::{
-        console::Listing,
+        console::{self, Listing, text},
         failure::Failure,
-        text::{os_str, quote_into, relative::relative},
+        text::{os_error, quote_into, relative::relative},
     },
-};
-use sapwood::{
-    FileType, Mode, ObjectId,
-    index::{Entry, Flags, Index, Stage},
 };
 
 /// The name of the output in an error.
 const OUTPUT: &str = "standard output";
 
-/// The location of an entry: in the superproject, or in one of its submodules.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    /// The repository that contains the object.
-    pub(super) repo: &'a Repository,
-    pub(super) index: &'a Index,
-    /// The superproject's index, which also has the attributes of paths in submodules.
-    pub(super) top: &'a Index,
-    /// Relative to the root of the superproject.
-    pub(super) path: &'a BStr,
-}
-
 pub(super) struct Show<'a> {
     /// The superproject, with `--recurse-submodules`.
     repo: &'a Repository,
-    pub(super) request: &'a Request,
+    request: &'a Request,
     quote_path: bool,
     /// The directory that listed names are relative to; empty with `--full-name`.
     prefix: &'a BStr,
     listing: Listing,
-    /// Created on first use.
-    worker: Option<convert::Worker>,
+    pub(super) line_ends: LineEnds<'a>,
 }
 
 impl<'a> Show<'a> {
     pub(super) fn new(repo: &'a Repository, settings: &Settings, request: &'a Request) -> Show<'a> {
         let prefix = if request.full_name { BStr::new("") } else { repo.prefix() };
-        let quote_path = settings.quote_path;
-        Show { repo, request, quote_path, prefix, listing: Listing::default(), worker: None }
+        let (quote_path, line_ends) = (settings.quote_path, LineEnds::of(repo));
+        Show { repo, request, quote_path, prefix, listing: Listing::default(), line_ends }
     }
 
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.listing.write(OUTPUT)
     }
 
-    /// Lists a path that is not in the index.
-    pub(super) fn other(&mut self, tag: &str, index: &Index, path: &BStr) -> Result<(), Failure> {
-        if self.request.tags() {
-            self.listing.buffer().extend_from_slice(tag.as_bytes());
+    /// Lists a path.
+    pub(super) fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Failure> {
+        let Listed { path, top, .. } = *listed;
+        match listed.kind {
+            Kind::Entry(entry) => self.entry(listed, &entry)?,
+            Kind::Other => self.other("? ", top, path)?,
+            Kind::Killed => self.other("K ", top, path)?,
+            Kind::Resolved { stage, mode, oid } => {
+                if self.request.tags() {
+                    self.listing.buffer().extend_from_slice(b"U ");
+                }
+                self.object(self.repo, mode, oid, stage)?;
+                self.name(path);
+                self.end();
+            }
+            Kind::Unreadable(error) => {
+                console::error(text!("cannot lstat '", path, "': ", os_error(error)));
+            }
         }
-        self.line_ends("", index, path)?;
-        self.name(path);
-        self.end();
         self.listing.flush_if_full()
     }
 
-    pub(super) fn entry(&mut self, tag: &str, index: &Index, entry: &Entry) -> Result<(), Failure> {
-        let place = Place { repo: self.repo, index, top: index, path: index.path(entry) };
-        self.entry_at(tag, &place, entry)
+    /// Lists a path that is not in the index.
+    fn other(&mut self, tag: &str, top: &Index, path: &BStr) -> Result<(), Failure> {
+        if self.request.tags() {
+            self.listing.buffer().extend_from_slice(tag.as_bytes());
+        }
+        self.push_line_ends("", top, path)?;
+        self.name(path);
+        self.end();
+        Ok(())
     }
 
-    pub(super) fn entry_at(&mut self, tag: &str, place: &Place<'_>, entry: &Entry) -> Result<(), Failure> {
+    fn entry(&mut self, listed: &Listed<'_>, found: &ListedEntry<'_>) -> Result<(), Failure> {
+        let ListedEntry { entry, state, repo, index } = *found;
         if let Some(form) = &self.request.format {
-            let line = format::line(self, form.as_bstr(), place, entry)?;
+            let line = form::line(self, form.as_bstr(), listed, found)?;
             self.listing.buffer().extend_from_slice(&line);
             self.end();
         } else {
-            self.tag(tag, entry);
+            self.tag(state, entry);
             if self.request.stage {
-                self.object(place.repo, entry.mode, entry.oid, entry.stage as usize)?;
+                self.object(repo, entry.mode, entry.oid, entry.stage)?;
             }
-            let in_index = if self.request.eol { self.of_index(place, entry) } else { "" };
-            self.line_ends(in_index, place.top, place.path)?;
-            self.name(place.path);
+            let in_index = if self.request.eol { self.line_ends.in_index(index, entry) } else { "" };
+            self.push_line_ends(in_index, listed.top, listed.path)?;
+            self.name(listed.path);
             self.end();
         }
         if self.request.debug {
             self.debug(entry);
         }
-        self.listing.flush_if_full()
-    }
-
-    /// Lists a stage of a resolved conflict.
-    pub(super) fn resolved(
-        &mut self,
-        path: &BStr,
-        mode: Mode,
-        oid: ObjectId,
-        stage: usize,
-    ) -> Result<(), Failure> {
-        if self.request.tags() {
-            self.listing.buffer().extend_from_slice(b"U ");
-        }
-        self.object(self.repo, mode, oid, stage)?;
-        self.name(path);
-        self.end();
-        self.listing.flush_if_full()
+        Ok(())
     }
 
     /// Appends the tag. It is in lower case if the entry is assumed unchanged, or valid for the
     /// monitor, and the user selected that display.
-    fn tag(&mut self, tag: &str, entry: &Entry) {
+    fn tag(&mut self, state: State, entry: &Entry) {
         if !self.request.tags() {
             return;
         }
+        let tag = match (state, entry.stage) {
+            (State::Deleted, _) => "R ",
+            (State::Modified, _) => "C ",
+            (State::Cached, Stage::Normal) if entry.flags.contains(Flags::SKIP_WORKTREE) => "S ",
+            (State::Cached, Stage::Normal) => "H ",
+            (State::Cached, _) => "M ",
+        };
         let lower = self.request.valid_bit && entry.flags.contains(Flags::ASSUME_VALID)
             || self.request.fsmonitor_bit && entry.flags.contains(Flags::FSMONITOR_VALID);
         let bytes = self.listing.buffer();
@@ -133,10 +126,11 @@ impl<'a> Show<'a> {
         }
     }
 
-    fn object(&mut self, home: &Repository, mode: Mode, oid: ObjectId, stage: usize) -> Result<(), Failure> {
+    /// Appends an object of `home`. Its name is that of [`Show::object_name`].
+    fn object(&mut self, home: &Repository, mode: Mode, oid: ObjectId, stage: Stage) -> Result<(), Failure> {
         let name = self.object_name(home, oid)?;
         // Writing to memory cannot fail.
-        let _ = write!(self.listing.buffer(), "{:06o} {name} {stage}\t", mode.bits());
+        let _ = write!(self.listing.buffer(), "{:06o} {name} {}\t", mode.bits(), stage as u8);
         Ok(())
     }
 
@@ -169,49 +163,14 @@ impl<'a> Show<'a> {
         self.listing.buffer().push(end);
     }
 
-    fn line_ends(&mut self, in_index: &str, top: &Index, path: &BStr) -> Result<(), Failure> {
+    fn push_line_ends(&mut self, in_index: &str, top: &Index, path: &BStr) -> Result<(), Failure> {
         if !self.request.eol {
             return Ok(());
         }
-        let (in_worktree, attribute) = (self.of_worktree(path), self.of_attributes(top, path)?);
+        let in_worktree = self.line_ends.in_worktree(path);
+        let attribute = self.line_ends.attributes(top, path)?;
         let _ = write!(self.listing.buffer(), "i/{in_index:<5} w/{in_worktree:<5} attr/{attribute:<17}\t");
         Ok(())
-    }
-
-    /// Returns the line endings of the blob of a path; for an unmerged path, of our side. Like Git,
-    /// searches the superproject for the blobs of submodules.
-    pub(super) fn of_index(&self, place: &Place<'_>, entry: &Entry) -> &'static str {
-        if !entry.mode.is_file() {
-            return "";
-        }
-        let (index, path) = (place.index, place.index.path(entry));
-        let at = [Stage::Normal, Stage::Ours].iter().find_map(|stage| index.position(path, *stage).ok());
-        let mut reader = self.repo.objects().reader();
-        match at.map(|at| reader.read(&index.entry(at).oid)) {
-            Some(Ok((_, content))) => convert::describe_line_ends(content),
-            _ => convert::describe_line_ends(b""),
-        }
-    }
-
-    pub(super) fn of_worktree(&self, path: &BStr) -> &'static str {
-        let Some(top) = self.repo.work_tree() else { return "" };
-        let path = top.join(os_str(path));
-        let found = sys::by_path::stat(&path).ok().flatten();
-        if found.is_none_or(|stat| stat.file_type != FileType::File) {
-            return "";
-        }
-        match sys::by_path::read(&path) {
-            Ok(Some(content)) => convert::describe_line_ends(&content),
-            _ => "",
-        }
-    }
-
-    pub(super) fn of_attributes(&mut self, top: &Index, path: &BStr) -> Result<&'static str, Failure> {
-        if self.worker.is_none() {
-            self.worker = Some(Converter::for_compare(self.repo, top)?.worker());
-        }
-        let worker = self.worker.as_mut().expect("it was just made");
-        Ok(worker.describe_attributes(path))
     }
 
     fn debug(&mut self, entry: &Entry) {

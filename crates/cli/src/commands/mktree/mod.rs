@@ -4,18 +4,20 @@
 //! use each tree at once.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::loose::Kind;
 use repo::Repository;
-use sapwood::{Mode, ObjectId};
+use sapwood::{
+    ObjectId,
+    make_tree::{self, Entry, Kind},
+};
 
 use crate::{
     commands::{
         obstacles::{self, LOOKING},
         record::{Check, Command, Group, Traits},
     },
-    session::{input::Input, invocation::Invocation, new_commit, settings::Settings},
+    session::{Session, input::Input, invocation::Invocation, settings::Settings},
     term::{
-        args::{Grammar, Native::Both, Opt, Set, Table},
+        args::{Both, Grammar, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
         text::unquote,
@@ -42,13 +44,9 @@ const CHECKS: &[Check] = &[obstacles::RULES];
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood mktree [-z] [--missing] [--batch]"],
     options: &[
-        Opt::flag("-z", "input is NUL terminated", |request: &mut Request| &mut request.nul).native(Both),
-        Opt::flag("--missing", "allow missing objects", |request: &mut Request| &mut request.missing)
-            .native(Both),
-        Opt::flag("--batch", "allow creation of more than one tree", |request: &mut Request| {
-            &mut request.batch
-        })
-        .native(Both),
+        Opt::flag("-z", "input is NUL terminated", field!(nul)).native(Both),
+        Opt::flag("--missing", "allow missing objects", field!(missing)).native(Both),
+        Opt::flag("--batch", "allow creation of more than one tree", field!(batch)).native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -60,38 +58,13 @@ struct Request {
     batch: bool,
 }
 
-/// An entry of the tree to write.
-struct Entry {
-    mode: u32,
-    name: BString,
-    oid: ObjectId,
-}
-
-impl Entry {
-    /// Returns the sort key of the entry: a directory sorts as if its name ended in a slash.
-    fn order(&self) -> BString {
-        match self.kind() {
-            Kind::Tree => text!(self.name, "/"),
-            _ => self.name.clone(),
-        }
-    }
-
-    /// Returns the object type that the mode requires.
-    fn kind(&self) -> Kind {
-        match self.mode & 0o170000 {
-            0o040000 => Kind::Tree,
-            0o160000 => Kind::Commit,
-            _ => Kind::Blob,
-        }
-    }
-}
-
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     let settings = Settings::read(&repo)?.for_recording();
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
     let mut input = Input::new(run)?;
     let end = if request.nul { 0 } else { b'\n' };
     let mut line = Vec::new();
@@ -117,27 +90,10 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         if request.batch && is_over && entries.is_empty() {
             break;
         }
-        let content = content(entries);
-        let objects = store::objects::ObjectTransaction::new(settings.objects(&repo));
-        let oid = new_commit::record(&repo, &objects, Kind::Tree, &content)?;
-        objects.publish()?;
-        console::out(oid.to_string());
+        console::out(make_tree::write(session.context(run), entries)?.to_string());
         console::flush();
     }
     Ok(0)
-}
-
-/// Returns the content of a tree with these entries.
-fn content(mut entries: Vec<Entry>) -> Vec<u8> {
-    entries.sort_by_cached_key(Entry::order);
-    let mut content = Vec::new();
-    for Entry { mode, name, oid } in entries {
-        content.extend_from_slice(format!("{mode:o} ").as_bytes());
-        content.extend_from_slice(&name);
-        content.push(0);
-        content.extend_from_slice(oid.as_bytes());
-    }
-    content
 }
 
 /// Parses `<mode> <type> <object>\t<name>`, and checks that mode, type and object are consistent.
@@ -156,41 +112,11 @@ fn parse(repo: &Repository, request: &Request, line: &BStr) -> Result<Entry, Fai
         }
         _ => name.to_owned(),
     };
-    let entry = Entry { mode, name, oid };
-    let name = &entry.name;
-    let of_mode = entry.kind();
     let kind =
         Kind::from_name(kind).ok_or_else(|| Failure::Fatal(text!("invalid object type \"", kind, "\"")))?;
-    if of_mode != kind {
-        return Err(Failure::Fatal(text!(
-            "entry '",
-            name,
-            "' object type (",
-            kind.to_string(),
-            ") doesn't match mode type (",
-            of_mode.to_string(),
-            ")"
-        )));
-    }
-    let found = if repo.objects().contains(&oid) { Some(repo.objects().header(&oid)?.0) } else { None };
-    match found {
-        None if !request.missing && !Mode::from_raw(mode).is_gitlink() => {
-            Err(Failure::Fatal(text!("entry '", name, "' object ", oid.to_string(), " is unavailable")))
-        }
-        Some(found) if found != of_mode => Err(Failure::Fatal(text!(
-            "entry '",
-            name,
-            "' object ",
-            oid.to_string(),
-            " is a ",
-            found.to_string(),
-            " but specified type was (",
-            of_mode.to_string(),
-            ")"
-        ))),
-        _ if name.contains(&b'/') => Err(Failure::Fatal(text!("path ", name, " contains slash"))),
-        _ => Ok(entry),
-    }
+    let entry = Entry { mode, kind, name, oid };
+    entry.check(repo, request.missing)?;
+    Ok(entry)
 }
 
 /// Parses an octal number as C's `strtoul` does.

@@ -3,11 +3,7 @@
 use bstr::{BString, ByteSlice as _};
 
 use crate::term::{
-    args::{
-        Grammar,
-        Native::{Both, Off, On},
-        Opt, Set, Table,
-    },
+    args::{Both, Grammar, Off, On, Opt, Set, Table},
     failure::Failure,
 };
 
@@ -67,48 +63,41 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::text(
             "--object-dir <directory>",
             "object directory containing set of packfile and pack-index pairs",
-            |request: &mut Request| &mut request.object_dir,
+            field!(object_dir),
         )
         .native(Both),
-        Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
-            .native(Both),
+        Opt::choice("--progress", "force progress reporting", field!(progress)).native(Both),
         Opt::text(
             "--preferred-pack <preferred-pack>",
             "pack for reuse when computing a multi-pack bitmap",
-            |request: &mut Request| &mut request.preferred_pack,
+            field!(preferred_pack),
         )
         .native(Both),
-        Opt::flag("--bitmap", "write multi-pack bitmap", |request: &mut Request| &mut request.bitmap)
-            .native(Off),
-        Opt::text("--base <checksum>", "base MIDX for incremental writes", |request: &mut Request| {
-            &mut request.base
-        }),
-        Opt::flag("--incremental", "write a new incremental MIDX", |request: &mut Request| {
-            &mut request.incremental
-        })
-        .native(Off),
+        Opt::flag("--bitmap", "write multi-pack bitmap", field!(bitmap)).native(Off),
+        Opt::text("--base <checksum>", "base MIDX for incremental writes", field!(base)),
+        Opt::flag("--incremental", "write a new incremental MIDX", field!(incremental)).native(Off),
         Opt::flag(
             "--no-write-chain-file",
             "do not write the multi-pack-index chain file",
-            |request: &mut Request| &mut request.no_chain_file,
+            field!(no_chain_file),
         )
         .native(Off),
         Opt::flag(
             "--stdin-packs",
             "write multi-pack index containing only given indexes",
-            |request: &mut Request| &mut request.stdin_packs,
+            field!(stdin_packs),
         )
         .native(Both),
         Opt::text(
             "--refs-snapshot <file>",
             "refs snapshot for selecting bitmap commits",
-            |request: &mut Request| &mut request.refs_snapshot,
+            field!(refs_snapshot),
         )
         .native(On),
         Opt::text(
             "--batch-size <size>",
             "during repack, collect pack-files of smaller size into a batch that is larger than this size",
-            |request: &mut Request| &mut request.batch_size,
+            field!(batch_size),
         ),
     ],
     grammar: Grammar::Mixed,

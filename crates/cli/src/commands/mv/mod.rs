@@ -4,24 +4,20 @@
 //! the index; the index file. A refusal precedes the first move.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::pathspec;
 use repo::{Repository, keys};
 use sapwood::{Dir, FileType, mv};
 
 use crate::{
     commands::{
         obstacles::{GENERAL, WRITING},
+        paths,
         reason::Reason,
-        record::{Candidate, Check, Command, Group, Traits},
+        record::{Candidate, Check, Command, Group},
     },
     session::{Session, index::Start, invocation::Invocation, settings::Settings},
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Table,
-        },
-        console::{self, text},
+        args::{Both, Grammar, On, Opt, Set, Table},
+        console,
         failure::Failure,
     },
 };
@@ -32,20 +28,12 @@ const TABLE: Table<Set<Request>> = Table {
         "sapwood mv [-v] [-f] [-n] [-k] <source>... <destination-directory>",
     ],
     options: &[
-        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
-        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
-        Opt::flag("-f, --force", "force move/rename even if target exists", |request: &mut Request| {
-            &mut request.force
-        })
-        .native(Both),
-        Opt::flag("-k", "skip move/rename errors", |request: &mut Request| &mut request.skip_errors)
-            .native(On),
-        Opt::flag(
-            "--sparse",
-            "allow updating entries outside of the sparse-checkout cone",
-            |request: &mut Request| &mut request.sparse,
-        )
-        .native(Both),
+        Opt::flag("-v, --verbose", "be verbose", field!(verbose)).native(Both),
+        Opt::flag("-n, --dry-run", "dry run", field!(dry_run)).native(Both),
+        Opt::flag("-f, --force", "force move/rename even if target exists", field!(force)).native(Both),
+        Opt::flag("-k", "skip move/rename errors", field!(skip_errors)).native(On),
+        Opt::flag("--sparse", "allow updating entries outside of the sparse-checkout cone", field!(sparse))
+            .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -67,7 +55,6 @@ pub(super) const COMMAND: Command = Command {
             outside of a sparse checkout, are left to Git.",
     group: Group::Changes,
     syntax: &TABLE,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL],
     checks: &[WRITING, FOLDING],
     late: &[
@@ -118,7 +105,7 @@ fn words(repo: &Repository, worktree: &Dir, args: &[BString]) -> Result<mv::Requ
     let (last, sources) = args.split_last().expect("there are two words");
     let trimmed: Vec<&BStr> =
         sources.iter().map(|source| source.trim_end_with(|letter| letter == '/').as_bstr()).collect();
-    let from_top = |path: &BStr| from_top(repo, path);
+    let from_top = |path: &BStr| paths::from_top(repo, path).map_err(Failure::Fatal);
     // The new name of a single directory may end in a slash.
     let is_directory = |path: &BStr| {
         let found = from_top(path).ok().and_then(|path| {
@@ -146,12 +133,4 @@ fn words(repo: &Repository, worktree: &Dir, args: &[BString]) -> Result<mv::Requ
         destination,
         ..mv::Request::default()
     })
-}
-
-/// Returns a path of the command line relative to the worktree's root.
-fn from_top(repo: &Repository, path: &BStr) -> Result<BString, Failure> {
-    use std::os::unix::ffi::OsStrExt as _;
-    let top = repo.work_tree().map_or(&b""[..], |top| top.as_os_str().as_bytes());
-    let normal = pathspec::normalize(path, repo.prefix(), top.as_bstr());
-    normal.ok_or_else(|| Failure::Fatal(text!("'", path, "' is outside repository at '", top, "'")))
 }

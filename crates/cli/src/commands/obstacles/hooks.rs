@@ -2,11 +2,11 @@
 
 use bstr::{BString, ByteSlice as _};
 use repo::{Repository, keys};
-use sys::by_path;
 
 use crate::{
     commands::{reason::Reason, record::Candidate},
     session::settings::config::Config,
+    term::files,
 };
 
 /// Hooks that are left to the real Git.
@@ -112,6 +112,6 @@ pub(crate) fn present(repo: &Repository, hooks: &[&str]) -> Vec<Reason> {
         Some(Ok(dir)) => dir,
         Some(Err(_)) => return vec![Reason::Setting(keys::core::HOOKS_PATH.lower())],
     };
-    let there = hooks.iter().filter(|hook| !matches!(by_path::stat(&dir.join(hook)), Ok(None)));
+    let there = hooks.iter().filter(|hook| files::may_exist(&dir.join(hook)));
     there.map(|hook| Reason::repository(format!("there is a hook '{hook}'"))).collect()
 }

@@ -13,9 +13,10 @@ pub(crate) mod submodules;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::{Defaults, Pathspecs};
 use repo::{Repository, Who};
+pub(crate) use sapwood::refs::some_head_is_a_link;
 
 pub(crate) use self::{
-    repository::{grafts, index_at, partial, some_head_is_a_link, warnings},
+    repository::{grafts, index_at, partial, warnings},
     settings::{GENERAL, LISTING, LOOKING, VARIABLES, find, is_unknown, settings_in},
 };
 use self::{

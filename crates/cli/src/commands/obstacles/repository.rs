@@ -3,16 +3,14 @@
 use std::path::Path;
 
 use bstr::{BStr, ByteSlice as _};
-use format::index::IndexSummary;
 use repo::{Repository, keys};
-use sapwood::FileType;
-use sys::by_path;
+use sapwood::{FileType, index::has_submodules, refs::some_head_is_a_link};
 
 use super::{Candidate, hooks, submodules};
 use crate::{
     commands::reason::Reason,
     session::monitor::{self, Monitor},
-    term::text::os_str,
+    term::{files, text::os_str},
 };
 
 /// Detects files that block a command that writes.
@@ -30,7 +28,7 @@ pub(crate) fn files_of_readers(candidate: &Candidate<'_>) -> Vec<Reason> {
 pub(crate) fn files(repo: &Repository) -> Vec<Reason> {
     let mut found = Vec::new();
     let mut look = |path: &Path, what: &str| {
-        if !matches!(by_path::stat(path), Ok(None)) {
+        if files::may_exist(path) {
             found.push(Reason::repository(what));
         }
     };
@@ -51,14 +49,14 @@ pub(crate) fn files(repo: &Repository) -> Vec<Reason> {
 
 /// Detects the file that changes the parents of commits.
 pub(crate) fn grafts(repo: &Repository) -> Option<Reason> {
-    let found = by_path::stat(&repo.common_dir().join("info/grafts"));
-    (!matches!(found, Ok(None))).then(|| Reason::repository("info/grafts exists"))
+    let found = files::may_exist(&repo.common_dir().join("info/grafts"));
+    found.then(|| Reason::repository("info/grafts exists"))
 }
 
 fn grafts_and_links(repo: &Repository) -> Vec<Reason> {
     let mut found: Vec<Reason> = grafts(repo).into_iter().collect();
     let is_directory = |path| {
-        let stat = by_path::stat_followed(path).ok().flatten();
+        let stat = files::stat_followed(path).ok().flatten();
         stat.is_some_and(|stat| stat.file_type == FileType::Directory)
     };
     if repo.work_tree().is_some_and(|top| !is_directory(top)) {
@@ -68,15 +66,6 @@ fn grafts_and_links(repo: &Repository) -> Vec<Reason> {
         found.push(Reason::repository("some HEAD is a symbolic link"));
     }
     found
-}
-
-/// Returns true if HEAD of any worktree is a symbolic link, the oldest format of a branch in HEAD.
-pub(crate) fn some_head_is_a_link(repo: &Repository) -> bool {
-    let linked = repo.common_dir().join("worktrees");
-    let names = by_path::list(&linked).unwrap_or_default().into_iter().map(|(name, _)| name);
-    let dirs = names.map(|name| linked.join(name)).chain([repo.common_dir().to_owned()]);
-    dirs.map(|dir| by_path::stat(&dir.join("HEAD")))
-        .any(|head| matches!(head, Ok(Some(head)) if head.file_type == FileType::Symlink))
 }
 
 /// Detects the settings of a partial clone, which lacks objects that a remote promised.
@@ -103,45 +92,28 @@ pub(crate) fn index_alone(candidate: &Candidate<'_>) -> Vec<Reason> {
 /// Like [`index`], for another repository.
 pub(crate) fn index_of(repo: &Repository) -> Vec<Reason> {
     match monitored_index(repo) {
-        Ok(Some(found)) if found.gitlinks => submodules::within(repo),
-        Ok(_) => Vec::new(),
+        Ok(true) => submodules::within(repo),
+        Ok(false) => Vec::new(),
         Err(reason) => vec![reason],
     }
 }
 
-fn monitored_index(repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
+/// Examines the index of a repository. Returns true if it has submodules.
+fn monitored_index(repo: &Repository) -> Result<bool, Reason> {
     if matches!(monitor::configured(repo), Ok(Monitor::Unfit(_)) | Err(_)) {
         // Git warns of such a monitor whenever it reads an index.
         return Err(Reason::repository("it is not one that the configured file system monitor can watch"));
     }
-    read_summary(&repo.index_path(), repo)
+    examine_index(&repo.index_path(), repo)
 }
 
 /// Detects an index at `path` that sapwood does not read. Submodules do not matter.
 pub(crate) fn index_at(path: &Path, repo: &Repository) -> Vec<Reason> {
-    read_summary(path, repo).err().into_iter().collect()
+    examine_index(path, repo).err().into_iter().collect()
 }
 
-/// Reads the header of an index. Returns `None` if the file does not exist.
-fn read_summary(path: &Path, repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
-    let opened = match by_path::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        opened => opened,
-    };
-    let look = |file: sys::File| {
-        let unreadable = sys::unreadable_page_count();
-        let found = format::index::summarize(&sys::Map::of(&file).ok()?, repo.hash())?;
-        // A page that could not be read appears as zeros, which make the summary invalid.
-        (sys::unreadable_page_count() == unreadable).then_some(found)
-    };
-    let unreadable = || Reason::repository("the index cannot be read");
-    let mut found = opened.ok().and_then(look).ok_or_else(unreadable)?;
-    if let Some(shared) = found.shared {
-        let base = by_path::open(&path.with_file_name(format!("sharedindex.{shared}")));
-        let base = base.ok().and_then(look).ok_or_else(unreadable)?;
-        found.gitlinks |= base.gitlinks;
-    }
-    Ok(Some(found))
+fn examine_index(path: &Path, repo: &Repository) -> Result<bool, Reason> {
+    has_submodules(path, repo.hash()).map_err(|_| Reason::repository("the index cannot be read"))
 }
 
 /// Detects the warnings that Git prints whenever it discovers the repository.

@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use repo::{Repository, keys};
-use sapwood::FileType;
-use sys::by_path;
+use sapwood::{
+    FileType,
+    index::{Access, load_as_is},
+};
 
 use super::{GENERAL, hooks, repository, settings_in};
 use crate::{
     commands::{reason::Reason, record::Candidate},
     session::submodules,
+    term::files,
 };
 
 /// Detects states of submodules that block a command with `--recurse-submodules`.
@@ -38,15 +41,15 @@ fn blocked(repo: &Repository) -> Vec<Reason> {
     if repo.extensions().submodule_paths {
         found.push(Reason::Setting(keys::extensions::SUBMODULE_PATH_CONFIG.lower()));
     }
-    let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {
+    let Ok(index) = load_as_is(repo, Access::Lookups) else {
         return vec![Reason::repository("the index cannot be read")];
     };
-    for entry in index.entries().iter().filter(|entry| entry.mode.is_gitlink()) {
-        let path = index.path(entry);
+    for at in index.gitlinks() {
+        let path = index.path_at(at);
         let mut add = |what: &str| found.push(Reason::repository(format!("submodule '{path}': {what}")));
         let Ok(Some(submodule)) = repo.submodule(path) else { continue };
         let Some(top) = submodule.work_tree() else { continue };
-        if by_path::stat(&top.join(".git"))
+        if files::stat(&top.join(".git"))
             .is_ok_and(|it| it.is_some_and(|it| it.file_type == FileType::Directory))
         {
             add("its .git is a directory");
@@ -63,7 +66,7 @@ fn blocked(repo: &Repository) -> Vec<Reason> {
 /// Detects obstacles in the repositories below `dir`. Their worktrees may be elsewhere or missing.
 fn kept(repo: &Repository, dir: &Path) -> Vec<Reason> {
     let mut found = Vec::new();
-    for (name, file_type) in by_path::list(dir).unwrap_or_default() {
+    for (name, file_type) in files::list(dir).unwrap_or_default() {
         let place = dir.join(name);
         if file_type != FileType::Directory {
             continue;
@@ -98,12 +101,12 @@ pub(crate) fn listed(repo: &Repository) -> Vec<Reason> {
 
 /// Detects obstacles to examining the submodules that are checked out.
 pub(crate) fn within(repo: &Repository) -> Vec<Reason> {
-    let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {
+    let Ok(index) = load_as_is(repo, Access::Lookups) else {
         return vec![Reason::repository("the index cannot be read")];
     };
     let mut found = Vec::new();
-    for entry in index.entries().iter().filter(|entry| entry.mode.is_gitlink()) {
-        let path = index.path(entry);
+    for at in index.gitlinks() {
+        let path = index.path_at(at);
         let reasons = match repo.submodule(path) {
             Ok(None) => continue,
             Ok(Some(submodule)) if submodule.hash() != repo.hash() => {

@@ -12,7 +12,7 @@ use crate::{
     },
     session::{invocation::Invocation, settings},
     term::{
-        args::{Grammar, Native::Both, Opt, Set, Survey, Table},
+        args::{Both, Grammar, Opt, Set, Survey, Table},
         console,
         failure::Failure,
         notice::{self, Printer},
@@ -39,8 +39,8 @@ pub(super) const COMMAND: Command = Command {
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood prune-packed [-n | --dry-run] [-q | --quiet]"],
     options: &[
-        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
-        Opt::choice("-q, --quiet", "be quiet", |request: &mut Request| &mut request.quiet).native(Both),
+        Opt::flag("-n, --dry-run", "dry run", field!(dry_run)).native(Both),
+        Opt::choice("-q, --quiet", "be quiet", field!(quiet)).native(Both),
     ],
     grammar: Grammar::Mixed,
 };

@@ -1,32 +1,12 @@
-//! The commits of FETCH_HEAD to merge, and Git's explanations if there is none.
+//! Git's explanations if FETCH_HEAD has no commit to merge.
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BStr, BString};
 use repo::{Repository, keys, keys::Key};
-use sapwood::ObjectId;
 
 use crate::term::{
     console::{self, text},
     failure::Failure,
-    text::os_error,
 };
-
-/// Reads the objects of FETCH_HEAD that are marked for merging.
-pub(super) fn read(repo: &Repository) -> Result<Vec<ObjectId>, Failure> {
-    let path = repo.git_dir().join("FETCH_HEAD");
-    let found = sys::by_path::read(&path).and_then(|found| found.ok_or(std::io::ErrorKind::NotFound.into()));
-    let content = found.map_err(|error| {
-        let shown = repo.display_common_file("FETCH_HEAD");
-        let reason = os_error(&error);
-        Failure::fatal(format!("could not open '{}' for reading: {reason}", shown.display()))
-    })?;
-    let hex = repo.hash().hex_len();
-    let head = |line: &[u8]| {
-        let (name, rest) = line.split_at_checked(hex)?;
-        let oid = ObjectId::from_hex(repo.hash(), name)?;
-        (!rest.starts_with(b"\tnot-for-merge\t")).then_some(oid)
-    };
-    Ok(content.lines().filter_map(head).collect())
-}
 
 /// Explains why there is nothing to merge. Returns the exit code.
 pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Result<u8, Failure> {

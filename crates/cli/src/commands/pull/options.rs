@@ -1,54 +1,23 @@
 //! The options of `pull`. Most are passed on, as given, to `fetch`, `merge` or `rebase`.
 
-use bstr::{BString, ByteSlice as _};
+use bstr::BString;
+use sapwood::{fast_forward::FastForward, fetch::submodules::Recurse, pull::Rebase};
 
-use crate::term::{
-    args::{Grammar, Native::Both, Native::On, Opt, Set, Table, Value},
-    console::text,
-    failure::Failure,
+use crate::{
+    commands::fetch::recurse,
+    term::{
+        args::{Both, Grammar, On, Opt, Set, Table, Value},
+        console::text,
+        failure::{Failure, Preface},
+    },
 };
-
-/// How the fetched commits are integrated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rebase {
-    /// By a merge.
-    No,
-    Yes,
-    Merges,
-    Interactive,
-}
-
-impl Rebase {
-    /// Parses a value. `None` for an invalid one.
-    pub(super) fn parse(value: &[u8]) -> Option<Rebase> {
-        match (repo::parse_bool(Some(value.as_bstr())), value) {
-            (Some(false), _) => Some(Rebase::No),
-            (Some(true), _) => Some(Rebase::Yes),
-            (None, b"merges" | b"m") => Some(Rebase::Merges),
-            (None, b"interactive" | b"i") => Some(Rebase::Interactive),
-            (None, b"preserve" | b"p") => {
-                crate::term::console::error(text!(value, ": 'preserve' superseded by 'merges'"));
-                None
-            }
-            _ => None,
-        }
-    }
-}
-
-/// When submodules are fetched and updated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recurse {
-    Off,
-    OnDemand,
-    On,
-}
 
 /// The command line. Fields of the type `Passed` contain the option in the form to pass on.
 #[derive(Default)]
 pub(super) struct Request {
     pub(super) verbosity: i32,
     pub(super) progress: Passed,
-    pub(super) recurse: Option<Recurse>,
+    pub(super) recurse: Recurse,
     pub(super) rebase: Option<Rebase>,
     pub(super) diffstat: Passed,
     pub(super) log: Passed,
@@ -57,7 +26,7 @@ pub(super) struct Request {
     pub(super) commit: Passed,
     pub(super) edit: Passed,
     pub(super) cleanup: Option<BString>,
-    pub(super) ff: Passed,
+    pub(super) ff: Option<FastForward>,
     pub(super) verify: Passed,
     pub(super) verify_signatures: Passed,
     pub(super) autostash: Option<bool>,
@@ -122,14 +91,14 @@ macro_rules! passed_each {
 pub(super) const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood pull [<options>] [<repository> [<refspec>...]]"],
     options: &[
-        Opt::verbose(|request: &mut Request| &mut request.verbosity).native(Both),
-        Opt::quiet(|request: &mut Request| &mut request.verbosity).native(Both),
+        Opt::verbose(field!(verbosity)).native(Both),
+        Opt::quiet(field!(verbosity)).native(Both),
         passed!("--progress", "progress", "force progress reporting", progress),
         Opt::new(
             "--recurse-submodules[=<on-demand>]",
             "control for recursive fetching of submodules",
             |request: &mut Request, value| {
-                request.recurse = Some(recurse(value)?);
+                request.recurse = recurse(value)?;
                 Ok(())
             },
         )
@@ -141,8 +110,12 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
                 request.rebase = Some(match value.text {
                     None if value.on => Rebase::Yes,
                     None => Rebase::No,
-                    Some(text) => Rebase::parse(&text).ok_or_else(|| {
-                        Failure::Error(text!("invalid value for '--rebase': '", text, "'"), 129)
+                    Some(text) => Rebase::parse("--rebase", &text).map_err(|refused| {
+                        let failure = Failure::Error(refused.message, 129);
+                        match refused.detail {
+                            Some(detail) => failure.after(Preface::Error(detail.into())),
+                            None => failure,
+                        }
                     })?,
                 });
                 Ok(())
@@ -167,14 +140,19 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         passed!("--squash", "squash", "create a single commit instead of doing a merge", squash),
         passed!("--commit", "commit", "perform a commit if the merge succeeds (default)", commit),
         passed!("--edit", "edit", "edit message before committing", edit),
-        Opt::text(
-            "--cleanup <mode>",
-            "how to strip spaces and #comments from message",
-            |request: &mut Request| &mut request.cleanup,
-        )
+        Opt::text("--cleanup <mode>", "how to strip spaces and #comments from message", field!(cleanup))
+            .native(Both),
+        Opt::new("--ff", "allow fast-forward", |request: &mut Request, value| {
+            request.ff = Some(if value.on { FastForward::Allowed } else { FastForward::Never });
+            Ok(())
+        })
         .native(Both),
-        passed!("--ff", "ff", "allow fast-forward", ff),
-        passed!("--ff-only", "ff-only", "abort if fast-forward is not possible", ff).only(),
+        Opt::new("--ff-only", "abort if fast-forward is not possible", |request: &mut Request, _| {
+            request.ff = Some(FastForward::Only);
+            Ok(())
+        })
+        .native(Both)
+        .only(),
         passed!("--verify", "verify", "control use of pre-merge-commit and commit-msg hooks", verify),
         passed!(
             "--verify-signatures",
@@ -182,12 +160,8 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             "verify that the named commit has a valid GPG signature",
             verify_signatures
         ),
-        Opt::choice(
-            "--autostash",
-            "automatically stash/stash pop before and after",
-            |request: &mut Request| &mut request.autostash,
-        )
-        .native(Both),
+        Opt::choice("--autostash", "automatically stash/stash pop before and after", field!(autostash))
+            .native(Both),
         passed_each!("-s, --strategy <strategy>", "strategy", "merge strategy to use", strategies),
         passed_each!(
             "-X, --strategy-option <option=value>",
@@ -196,23 +170,16 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             strategy_options
         ),
         passed!("-S, --gpg-sign[=<key-id>]", "gpg-sign", "GPG sign commit", gpg_sign),
-        Opt::flag(
-            "--allow-unrelated-histories",
-            "allow merging unrelated histories",
-            |request: &mut Request| &mut request.unrelated,
-        )
-        .native(Both),
+        Opt::flag("--allow-unrelated-histories", "allow merging unrelated histories", field!(unrelated))
+            .native(Both),
         passed!("--all", "all", "fetch from all remotes", all),
         passed!("-a, --append", "append", "append to .git/FETCH_HEAD instead of overwriting", append),
         passed!("--upload-pack <path>", "upload-pack", "path to upload pack on remote end", upload_pack),
-        Opt::count("-f, --force", "force overwrite of local branch", |request: &mut Request| {
-            &mut request.force
-        })
-        .native(Both),
+        Opt::count("-f, --force", "force overwrite of local branch", field!(force)).native(Both),
         passed!("-t, --tags", "tags", "fetch all tags and associated objects", tags),
         passed!("-p, --prune", "prune", "prune remote-tracking branches no longer on remote", prune),
         passed!("-j, --jobs[=<n>]", "jobs", "number of submodules pulled in parallel", jobs),
-        Opt::flag("--dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
+        Opt::flag("--dry-run", "dry run", field!(dry_run)).native(Both),
         passed!("-k, --keep", "keep", "keep downloaded pack", keep),
         passed!("--depth <depth>", "depth", "deepen history of shallow clone", depth),
         passed_each!(
@@ -255,26 +222,13 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         Opt::choice(
             "--show-forced-updates",
             "check for forced-updates on all updated branches",
-            |request: &mut Request| &mut request.forced_updates,
+            field!(forced_updates),
         )
         .native(Both),
         passed!("--set-upstream", "set-upstream", "set upstream for git pull/fetch", set_upstream),
     ],
     grammar: Grammar::Mixed,
 };
-
-fn recurse(value: Value) -> Result<Recurse, Failure> {
-    Ok(match (value.on, value.text) {
-        (false, _) => Recurse::Off,
-        (true, None) => Recurse::On,
-        (true, Some(text)) if text == "on-demand" => Recurse::OnDemand,
-        (true, Some(text)) => match repo::parse_bool(Some(text.as_bstr())) {
-            Some(true) => Recurse::On,
-            Some(false) => Recurse::Off,
-            None => return Err(Failure::Fatal(text!("bad recurse-submodules argument: ", text))),
-        },
-    })
-}
 
 impl Request {
     /// Returns `-v` or `-q`, repeated according to the verbosity.
@@ -291,11 +245,13 @@ impl Request {
         args.extend(passed.into_iter().flatten().cloned());
         args.extend(std::iter::repeat_n("-f".into(), self.force));
         args.extend([&self.tags, &self.prune].into_iter().flatten().cloned());
-        args.extend(self.recurse.map(|recurse| match recurse {
-            Recurse::On => "--recurse-submodules=on".into(),
-            Recurse::Off => "--recurse-submodules=no".into(),
-            Recurse::OnDemand => "--recurse-submodules=on-demand".into(),
-        }));
+        let recurse = match self.recurse {
+            Recurse::Default => None,
+            Recurse::On => Some("--recurse-submodules=on"),
+            Recurse::Off => Some("--recurse-submodules=no"),
+            Recurse::OnDemand => Some("--recurse-submodules=on-demand"),
+        };
+        args.extend(recurse.map(BString::from));
         args.extend(self.jobs.clone());
         args.extend(self.dry_run.then(|| "--dry-run".into()));
         let passed = [
@@ -330,7 +286,12 @@ impl Request {
         ];
         args.extend(passed.into_iter().flatten().cloned());
         args.extend(self.cleanup.as_ref().map(|mode| text!("--cleanup=", mode)));
-        args.extend([&self.ff, &self.verify, &self.verify_signatures].into_iter().flatten().cloned());
+        args.extend(self.ff.map(|ff| match ff {
+            FastForward::Allowed => "--ff".into(),
+            FastForward::Only => "--ff-only".into(),
+            FastForward::Never => "--no-ff".into(),
+        }));
+        args.extend([&self.verify, &self.verify_signatures].into_iter().flatten().cloned());
         args.extend(self.strategies.iter().chain(&self.strategy_options).cloned());
         args.extend(self.gpg_sign.clone());
         args.extend(self.autostash());
@@ -358,8 +319,8 @@ impl Request {
         self.autostash.map(|is_on| if is_on { "--autostash".into() } else { "--no-autostash".into() })
     }
 
-    /// Returns true if the option was given in this form.
-    pub(super) fn is(field: &Passed, option: &str) -> bool {
-        field.as_ref().is_some_and(|given| given == option)
+    /// Returns true if `--verify-signatures` was given.
+    pub(super) fn verifies(&self) -> bool {
+        self.verify_signatures.as_ref().is_some_and(|given| given == "--verify-signatures")
     }
 }

@@ -17,15 +17,11 @@ use crate::{
     commands::{
         obstacles::{GENERAL, NO_ATTRIBUTES_IN_PATHSPECS, RECURSING, RECURSION_IS_BOOLEAN, WRITING, partial},
         reason::Reason,
-        record::{Candidate, Check, Command, Group, LineCheck, Revisions, Traits},
+        record::{Candidate, Check, Command, Group, LineCheck, Revisions},
     },
     session::{Session, invocation::Invocation, revisions::warn_ambiguous, settings::Settings, submodules},
     term::{
-        args::{
-            Grammar,
-            Native::{Both, Off, On},
-            Opt, Set, Survey, Table, Value,
-        },
+        args::{Both, Grammar, Off, On, Opt, Set, Survey, Table, Value},
         console::{self, text},
         failure::{Failure, unserved_if},
         notice,
@@ -50,33 +46,21 @@ const TABLE: Table<Set<Request>> = Table {
         )
         .only()
         .native(On),
-        Opt::flag("--empty", "only empty the index", |request: &mut Request| &mut request.empty).native(Both),
-        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
-        Opt::flag("-m", "perform a merge in addition to a read", |request: &mut Request| &mut request.merge)
-            .only()
-            .native(On),
-        Opt::flag("--trivial", "3-way merge if no file level merging required", |request: &mut Request| {
-            &mut request.trivial
-        })
-        .native(Both),
-        Opt::flag("--aggressive", "3-way merge in presence of adds and removes", |request: &mut Request| {
-            &mut request.aggressive
-        })
-        .native(Both),
-        Opt::flag("--reset", "same as -m, but discard unmerged entries", |request: &mut Request| {
-            &mut request.reset
-        })
-        .native(Both),
+        Opt::flag("--empty", "only empty the index", field!(empty)).native(Both),
+        Opt::flag("-v, --verbose", "be verbose", field!(verbose)).native(Both),
+        Opt::flag("-m", "perform a merge in addition to a read", field!(merge)).only().native(On),
+        Opt::flag("--trivial", "3-way merge if no file level merging required", field!(trivial)).native(Both),
+        Opt::flag("--aggressive", "3-way merge in presence of adds and removes", field!(aggressive))
+            .native(Both),
+        Opt::flag("--reset", "same as -m, but discard unmerged entries", field!(reset)).native(Both),
         Opt::text(
             "--prefix <subdirectory>/",
             "read the tree into the index under <subdirectory>/",
-            |request: &mut Request| &mut request.prefix,
+            field!(prefix),
         )
         .only()
         .native(On),
-        Opt::flag("-u", "update working tree with merge result", |request: &mut Request| &mut request.update)
-            .only()
-            .native(On),
+        Opt::flag("-u", "update working tree with merge result", field!(update)).only().native(On),
         Opt::new(
             "--exclude-per-directory <gitignore>",
             "allow explicitly ignored files to be overwritten",
@@ -84,19 +68,10 @@ const TABLE: Table<Set<Request>> = Table {
         )
         .only()
         .native(On),
-        Opt::flag("-i", "don't check the working tree after merging", |request: &mut Request| {
-            &mut request.index_only
-        })
-        .only()
-        .native(On),
-        Opt::flag("-n, --dry-run", "don't update the index or the work tree", |request: &mut Request| {
-            &mut request.dry_run
-        })
-        .native(Both),
-        Opt::flag("--no-sparse-checkout", "skip applying sparse checkout filter", |request: &mut Request| {
-            &mut request.no_sparse_checkout
-        })
-        .native(Both),
+        Opt::flag("-i", "don't check the working tree after merging", field!(index_only)).only().native(On),
+        Opt::flag("-n, --dry-run", "don't update the index or the work tree", field!(dry_run)).native(Both),
+        Opt::flag("--no-sparse-checkout", "skip applying sparse checkout filter", field!(no_sparse_checkout))
+            .native(Both),
         Opt::new("--debug-unpack", "debug unpack-trees", |_: &mut Request, value| {
             unserved_if(value.on, "option '--debug-unpack'")
         })
@@ -110,8 +85,7 @@ const TABLE: Table<Set<Request>> = Table {
             },
         )
         .native(Both),
-        Opt::flag("-q, --quiet", "suppress feedback messages", |request: &mut Request| &mut request.quiet)
-            .native(Both),
+        Opt::flag("-q, --quiet", "suppress feedback messages", field!(quiet)).native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -126,7 +100,6 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Scripts,
     syntax: &TABLE,
     revisions: Revisions::Leading,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL],
     line: &[
         RECURSION_IS_BOOLEAN,

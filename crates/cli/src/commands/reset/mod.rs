@@ -17,21 +17,18 @@ use crate::{
         obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, RECURSING, RECURSION_IS_BOOLEAN, WRITING},
         paths,
         pathspec_file::{PathspecFile, file_nul, from_file},
-        record::{Command, Group, Revisions, Traits},
+        record::{Command, Group, Revisions},
     },
     session::{
         Session,
         index::list_unmerged,
         invocation::Invocation,
         revisions::warn_ambiguous,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
+        settings::{Reader, Settings, refused},
         submodules,
     },
     term::{
-        args::{Grammar, Native::Both, Opt, Set, Table},
+        args::{Both, Grammar, Opt, Set, Table},
         console::{self, text},
         failure::{Failure, Preface, requires_patch_if, unserved_if},
         notice,
@@ -46,12 +43,8 @@ const TABLE: Table<Set<Request>> = Table {
         "sapwood reset --patch [<tree-ish>] [--] [<pathspec>...]",
     ],
     options: &[
-        Opt::flag("-q, --quiet", "be quiet, only report errors", |request: &mut Request| &mut request.quiet)
-            .native(Both),
-        Opt::flag("--no-refresh", "skip refreshing the index after reset", |request: &mut Request| {
-            &mut request.no_refresh
-        })
-        .native(Both),
+        Opt::flag("-q, --quiet", "be quiet, only report errors", field!(quiet)).native(Both),
+        Opt::flag("--no-refresh", "skip refreshing the index after reset", field!(no_refresh)).native(Both),
         Opt::new("--mixed", "reset HEAD and index", |request: &mut Request, _| {
             request.take_mode(Mode::Mixed)
         })
@@ -105,14 +98,12 @@ const TABLE: Table<Set<Request>> = Table {
         Opt::flag(
             "-N, --intent-to-add",
             "record only the fact that removed paths will be added later",
-            |request: &mut Request| &mut request.intent_to_add,
+            field!(intent_to_add),
         )
         .native(Both),
-        from_file(|request: &mut Request| &mut request.pathspec_file.files).native(Both),
-        file_nul(|request: &mut Request| &mut request.pathspec_file.nul),
-        Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
-            &mut request.dry_run
-        }),
+        from_file(field!(pathspec_file.files)).native(Both),
+        file_nul(field!(pathspec_file.nul)),
+        Opt::flag("--dry-run", "print what would be done, and do nothing", field!(dry_run)),
     ],
     grammar: Grammar::MixedWithDashes,
 };
@@ -139,7 +130,6 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Changes,
     syntax: &TABLE,
     revisions: Revisions::Leading,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL],
     line: &[RECURSION_IS_BOOLEAN, ATTRIBUTES_OF_PATHSPECS],
     checks: &[WRITING, RECURSING],

@@ -1,16 +1,16 @@
-//! `sapwood rev-parse`: names of objects, and facts about the repository.
+//! `sapwood rev-parse`: names of objects, and facts about the repository. See
+//! [`sapwood::rev_parse`].
 //!
 //! Order: the words from left to right, as in Git; the output is held back until all words are
 //! processed. A word that Git would refuse, warn about or treat as a file leaves the command to the
 //! real Git, which prints its own message. Nothing is changed.
 
-mod evaluate;
-mod paths;
 mod words;
 
 use bstr::{BString, ByteSlice as _};
+use sapwood::rev_parse::{Answer, Evaluation};
 
-use self::{evaluate::Evaluator, paths::Paths};
+use self::words::Part;
 use crate::{
     commands::{
         obstacles::{self, LOOKING},
@@ -22,7 +22,8 @@ use crate::{
         settings::refused::{self, Reader},
     },
     term::{
-        args::{Grammar, Native::On, Opt, Set, Stop, Survey, Table},
+        args::{Grammar, On, Opt, Set, Stop, Survey, Table},
+        console::{Listing, text},
         failure::Failure,
     },
 };
@@ -35,7 +36,7 @@ pub(super) const COMMAND: Command = Command {
             that scripts ask for. Options that take other command lines apart are left to the real Git.",
     group: Group::Scripts,
     syntax: &TABLE,
-    traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
+    traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
     line: &[LineCheck::new(
         "`:<path>`, `:/<text>`, `^{/<text>}`, `^!`, `^@`, `^-`, `@{<date>}`, `<rev>:./<path>`, several merge bases",
@@ -111,7 +112,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if matches!(args, [only] if only == "-h") {
         return Err(Stop::Help(TABLE.help()).into());
     }
-    let words = words::parse(args).map_err(|_| UNSERVED)?;
+    let parts = words::parse(args).map_err(|_| UNSERVED)?;
     let repo = run.open()?;
     // Git names files relative to its working directory, which depends on the command.
     let is_elsewhere = repo.work_tree().is_some_and(|top| !run.cwd.starts_with(top));
@@ -120,9 +121,48 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(UNSERVED);
     }
     refused?;
-    let mut evaluator = Evaluator::new(&repo, Paths::new(run, &repo));
-    words.into_iter().try_for_each(|word| evaluator.word(word))?;
-    evaluator.finish()
+    let mut evaluation = Evaluation::new(&repo);
+    let (mut quiet, mut plain) = (false, usize::MAX);
+    for part in parts {
+        match part {
+            Part::Quiet => quiet = true,
+            Part::Quoted => plain = plain.min(evaluation.answers().len()),
+            Part::Word(word) if evaluation.word(word)?.is_break() => break,
+            Part::Word(_) => {}
+        }
+    }
+    let report = evaluation.finish()?;
+    let mut listing = Listing::default();
+    for (at, answer) in report.answers.iter().enumerate() {
+        print(listing.buffer(), answer, at >= plain);
+    }
+    listing.write("standard output")?;
+    if !report.lacks_revision {
+        return Ok(0);
+    }
+    Err(if quiet { Failure::Reported(1) } else { Failure::fatal("Needed a single revision") })
+}
+
+fn print(out: &mut Vec<u8>, answer: &Answer, quoted: bool) {
+    let mut hex = [0; 64];
+    let (word, is_reversed): (&[u8], bool) = match answer {
+        Answer::Object { id, is_reversed } => (id.hex_into(&mut hex), *is_reversed),
+        Answer::Name { name, is_reversed } => (name.as_slice(), *is_reversed),
+        Answer::Fact(fact) => {
+            out.extend_from_slice(fact);
+            return out.push(b'\n');
+        }
+    };
+    // Git prints the `^` outside the quotes.
+    if is_reversed {
+        out.push(b'^');
+    }
+    if quoted {
+        out.extend_from_slice(&text!("'", word.replace("'", "'\\''"), "' "));
+    } else {
+        out.extend_from_slice(word);
+        out.push(b'\n');
+    }
 }
 
 /// The failure that leaves the command to the real Git.

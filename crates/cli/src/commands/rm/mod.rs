@@ -12,15 +12,11 @@ use crate::{
         obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, WRITING},
         paths,
         pathspec_file::{PathspecFile, file_nul, from_file},
-        record::{Command, Group, Traits},
+        record::{Command, Group},
     },
     session::{Session, index::Start, invocation::Invocation, settings::Settings},
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Table,
-        },
+        args::{Both, Grammar, On, Opt, Set, Table},
         console::{Listing, text},
         failure::Failure,
     },
@@ -31,28 +27,21 @@ const TABLE: Table<Set<Request>> = Table {
          [--quiet] [--pathspec-from-file=<file> [--pathspec-file-nul]]\n          \
          [--] [<pathspec>...]"],
     options: &[
-        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
-        Opt::flag("-q, --quiet", "do not list removed files", |request: &mut Request| &mut request.quiet)
-            .native(Both),
-        Opt::flag("--cached", "only remove from the index", |request: &mut Request| &mut request.cached)
-            .native(Both),
-        Opt::flag("-f, --force", "override the up-to-date check", |request: &mut Request| &mut request.force)
-            .native(Both),
-        Opt::flag("-r", "allow recursive removal", |request: &mut Request| &mut request.recursive).native(On),
+        Opt::flag("-n, --dry-run", "dry run", field!(dry_run)).native(Both),
+        Opt::flag("-q, --quiet", "do not list removed files", field!(quiet)).native(Both),
+        Opt::flag("--cached", "only remove from the index", field!(cached)).native(Both),
+        Opt::flag("-f, --force", "override the up-to-date check", field!(force)).native(Both),
+        Opt::flag("-r", "allow recursive removal", field!(recursive)).native(On),
         Opt::flag(
             "--ignore-unmatch",
             "exit with a zero status even if nothing matched",
-            |request: &mut Request| &mut request.ignore_unmatch,
+            field!(ignore_unmatch),
         )
         .native(Both),
-        Opt::flag(
-            "--sparse",
-            "allow updating entries outside of the sparse-checkout cone",
-            |request: &mut Request| &mut request.sparse,
-        )
-        .native(Both),
-        from_file(|request: &mut Request| &mut request.pathspec_file.files).native(Both),
-        file_nul(|request: &mut Request| &mut request.pathspec_file.nul),
+        Opt::flag("--sparse", "allow updating entries outside of the sparse-checkout cone", field!(sparse))
+            .native(Both),
+        from_file(field!(pathspec_file.files)).native(Both),
+        file_nul(field!(pathspec_file.nul)),
     ],
     grammar: Grammar::Mixed,
 };
@@ -78,7 +67,6 @@ pub(super) const COMMAND: Command = Command {
             removed. Submodules are left to Git.",
     group: Group::Changes,
     syntax: &TABLE,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL],
     line: &[ATTRIBUTES_OF_PATHSPECS],
     checks: &[WRITING],

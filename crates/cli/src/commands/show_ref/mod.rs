@@ -1,17 +1,13 @@
-//! `sapwood show-ref`: lists refs with their objects, or checks refs.
+//! `sapwood show-ref`: lists refs with their objects, or checks refs. See [`sapwood::show_ref`].
 //!
-//! Like Git, looks up each listed object, and reads only tags, for `-d`. The refs before the first
-//! broken one are printed.
-
-use std::ops::ControlFlow;
+//! The refs before the first broken one are printed.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::refname::{self, Levels};
-use repo::{
-    ListScope, Repository,
-    objects::{Kind, Reader},
+use repo::Repository;
+use sapwood::{
+    ObjectId,
+    show_ref::{self, Lookup, Shown},
 };
-use sapwood::ObjectId;
 
 use crate::{
     commands::{
@@ -24,14 +20,9 @@ use crate::{
         settings::refused::{self, Reader as SettingsReader},
     },
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Survey, Table, Value,
-        },
-        console::{Listing, text},
+        args::{Both, Grammar, On, Opt, Set, Survey, Table, Value},
+        console::Listing,
         failure::Failure,
-        text::os_error,
     },
 };
 
@@ -65,69 +56,36 @@ const TABLE: Table<Set<Request>> = Table {
         "sapwood show-ref --exists <ref>",
     ],
     options: &[
-        Opt::flag("--tags", "only show tags (can be combined with --branches)", |request: &mut Request| {
-            &mut request.tags
-        })
-        .native(Both),
-        Opt::flag(
-            "--branches",
-            "only show branches (can be combined with --tags)",
-            |request: &mut Request| &mut request.branches,
-        )
-        .native(Both),
-        Opt::flag("--heads", "deprecated synonym for --branches", |request: &mut Request| {
-            &mut request.branches
-        })
-        .hidden()
-        .native(Both),
-        Opt::flag("--exists", "check for reference existence without resolving", |request: &mut Request| {
-            &mut request.exists
-        })
-        .native(Both),
-        Opt::flag(
-            "--verify",
-            "stricter reference checking, requires exact ref path",
-            |request: &mut Request| &mut request.verify,
-        )
-        .native(Both),
-        Opt::flag(
-            "-h",
-            "show the HEAD reference, even if it would be filtered out",
-            |request: &mut Request| &mut request.head,
-        )
-        .hidden()
-        .native(On),
-        Opt::flag(
-            "--head",
-            "show the HEAD reference, even if it would be filtered out",
-            |request: &mut Request| &mut request.head,
-        )
-        .native(Both),
-        Opt::flag("-d, --dereference", "dereference tags into object IDs", |request: &mut Request| {
-            &mut request.dereference
-        })
-        .native(Both),
+        Opt::flag("--tags", "only show tags (can be combined with --branches)", field!(wanted.tags))
+            .native(Both),
+        Opt::flag("--branches", "only show branches (can be combined with --tags)", field!(wanted.branches))
+            .native(Both),
+        Opt::flag("--heads", "deprecated synonym for --branches", field!(wanted.branches))
+            .hidden()
+            .native(Both),
+        Opt::flag("--exists", "check for reference existence without resolving", field!(exists)).native(Both),
+        Opt::flag("--verify", "stricter reference checking, requires exact ref path", field!(wanted.verify))
+            .native(Both),
+        Opt::flag("-h", "show the HEAD reference, even if it would be filtered out", field!(wanted.head))
+            .hidden()
+            .native(On),
+        Opt::flag("--head", "show the HEAD reference, even if it would be filtered out", field!(wanted.head))
+            .native(Both),
+        Opt::flag("-d, --dereference", "dereference tags into object IDs", field!(wanted.dereference))
+            .native(Both),
         Opt::new("-s, --hash[=<n>]", "only show SHA1 hash using <n> digits", Request::set_hash).native(On),
         Opt::new("--abbrev[=<n>]", "use <n> digits to display object names", Request::set_abbrev)
             .native(Both),
-        Opt::flag(
-            "-q, --quiet",
-            "do not print results to stdout (useful with --verify)",
-            |request: &mut Request| &mut request.quiet,
-        )
-        .native(Both),
+        Opt::flag("-q, --quiet", "do not print results to stdout (useful with --verify)", field!(quiet))
+            .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
 
 #[derive(Default)]
 struct Request {
-    tags: bool,
-    branches: bool,
+    wanted: show_ref::Request,
     exists: bool,
-    verify: bool,
-    head: bool,
-    dereference: bool,
     hash: bool,
     abbrev: Abbrev,
     quiet: bool,
@@ -174,14 +132,8 @@ fn lengths(survey: &Survey, _: &[BString]) -> Option<Reason> {
 
 /// Detects `--exists` with a name that is too long, or not a valid ref name.
 fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
-    const LONGEST: usize = 255;
     let exists = survey.options.iter().any(|given| given.name == "--exists");
-    let is_plain = |name: &BString| {
-        let is_inside =
-            refname::check(name.as_bstr(), Levels::One).is_ok() || refname::is_safe(name.as_bstr());
-        is_inside && name.len() <= LONGEST && !name.contains(&0)
-    };
-    let unusual = exists && !survey.rest.iter().all(is_plain);
+    let unusual = exists && !survey.rest.iter().all(|name| show_ref::is_plain(name.as_bstr()));
     unusual.then(|| Reason::command_line("a ref with an unusual name"))
 }
 
@@ -193,23 +145,23 @@ fn promisors(candidate: &Candidate<'_>) -> Vec<Reason> {
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
-    let names = TABLE.parse(args)?.store(&mut request)?;
+    request.wanted.names = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     refused::check(&repo, &[SettingsReader::Every])?;
-    if request.verify && request.exists {
+    let wanted = &request.wanted;
+    if wanted.verify && request.exists {
         return Err(Failure::fatal("options '--verify' and '--exists' cannot be used together"));
     }
-    if request.exists && !request.verify {
-        return exists(&repo, &names);
+    if request.exists {
+        return exists(&repo, &wanted.names);
     }
-    let mut show = Show {
-        repo: &repo,
-        request: &request,
-        reader: repo.objects().reader(),
-        shown: 0,
-        listing: Listing::default(),
+    let mut lookup = Lookup::new(&repo, wanted.dereference && !request.quiet);
+    let mut show = Show { repo: &repo, request: &request, shown: 0, listing: Listing::default() };
+    let done = if wanted.verify {
+        show.verify(&mut lookup)
+    } else {
+        lookup.list(wanted, |shown| show.one(shown)).map(|()| u8::from(show.shown == 0))
     };
-    let done = if request.verify { show.verify(&names) } else { show.list(&names) };
     // The refs before an error are printed.
     let written = show.listing.write("standard output");
     let code = done?;
@@ -223,84 +175,46 @@ fn exists(repo: &Repository, names: &[BString]) -> Result<u8, Failure> {
         [name] => name.as_bstr(),
         _ => return Err(Failure::fatal("--exists requires exactly one reference")),
     };
-    match repo.look_up_ref(name)? {
+    match show_ref::is_there(repo, name) {
         Ok(true) => Ok(0),
         Ok(false) => Err(Failure::Error("reference does not exist".into(), 2)),
-        Err(error) => Err(Failure::error(format!("failed to look up reference: {}", os_error(&error)))),
+        Err(sapwood::Error::Failed(message)) => Err(Failure::error(message)),
+        Err(error) => Err(error.into()),
     }
 }
 
 struct Show<'a> {
     repo: &'a Repository,
     request: &'a Request,
-    reader: Reader<'a>,
     shown: usize,
     listing: Listing,
 }
 
 impl Show<'_> {
-    fn verify(&mut self, names: &[BString]) -> Result<u8, Failure> {
+    fn verify(&mut self, lookup: &mut Lookup<'_>) -> Result<u8, Failure> {
+        let names = &self.request.wanted.names;
         if names.is_empty() {
             return Err(Failure::fatal("--verify requires a reference"));
         }
         for name in names {
-            let is_full = name.starts_with(b"refs/") || refname::is_safe(name.as_bstr());
-            let id = if is_full { self.repo.value_of_ref(name.as_bstr())? } else { None };
-            match id {
-                Some(id) => self.one(name.as_bstr(), id, None)?,
+            match lookup.one(name.as_bstr())? {
+                Some(shown) => self.one(shown)?,
                 None if self.request.quiet => return Ok(1),
-                None => return Err(Failure::Fatal(text!("'", name, "' - not a valid ref"))),
+                None => return Err(show_ref::not_valid(name.as_bstr()).into()),
             }
         }
         Ok(0)
     }
 
-    fn list(&mut self, patterns: &[BString]) -> Result<u8, Failure> {
-        if self.request.head
-            && let Some(id) = self.repo.value_of_ref("HEAD".into())?
-        {
-            self.one("HEAD".into(), id, None)?;
-        }
-        let prefixes: &[&str] = match (self.request.branches, self.request.tags) {
-            (false, false) => &["refs/"],
-            (true, false) => &["refs/heads/"],
-            (false, true) => &["refs/tags/"],
-            (true, true) => &["refs/heads/", "refs/tags/"],
-        };
-        for prefix in prefixes {
-            let repo = self.repo;
-            let _flow = repo.each_ref(ListScope::Below((*prefix).into()), None, |listed| {
-                if patterns.is_empty() || patterns.iter().any(|pattern| ends_with(listed.name, pattern)) {
-                    self.one(listed.name, listed.id, listed.peeled)?;
-                }
-                Ok::<_, Failure>(ControlFlow::Continue(()))
-            })?;
-        }
-        Ok(u8::from(self.shown == 0))
-    }
-
-    fn one(&mut self, name: &BStr, id: ObjectId, peeled: Option<ObjectId>) -> Result<(), Failure> {
+    fn one(&mut self, shown: Shown<'_>) -> Result<(), Failure> {
         self.shown += 1;
-        // If the object's type is needed anyway, reading it proves that the object exists.
-        let needs_kind = self.request.dereference && !self.request.quiet && peeled.is_none();
-        let kind = if needs_kind { self.reader.header(&id).ok().map(|(kind, _)| kind) } else { None };
-        if kind.is_none() && !self.repo.objects().contains(&id) {
-            return Err(Failure::Fatal(text!("git show-ref: bad ref ", name, " (", id.to_string(), ")")));
-        }
         if self.request.quiet {
             return Ok(());
         }
+        let Shown { name, id, peeled } = shown;
         self.line(name, "", id)?;
-        if self.request.dereference {
-            let peeled = match peeled {
-                None if kind == Some(Kind::Tag) => {
-                    self.repo.peel_tag_with(&mut self.reader, id).ok().flatten().map(|target| target.id)
-                }
-                peeled => peeled,
-            };
-            if let Some(peeled) = peeled {
-                self.line(name, "^{}", peeled)?;
-            }
+        if let Some(peeled) = peeled {
+            self.line(name, "^{}", peeled)?;
         }
         self.listing.flush_if_full()
     }
@@ -326,9 +240,4 @@ impl Show<'_> {
         buffer.push(b'\n');
         Ok(())
     }
-}
-
-/// Returns true if `pattern` equals the name, or whole components at its end.
-fn ends_with(name: &BStr, pattern: &BString) -> bool {
-    name.strip_suffix(pattern.as_slice()).is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
 }

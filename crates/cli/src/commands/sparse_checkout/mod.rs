@@ -1,21 +1,14 @@
 //! `sapwood sparse-checkout`: selects the directories or files that are in the worktree.
-//!
-//! Order of changes: the configuration of this worktree; the lock on `info/sparse-checkout`;
-//! worktree and index; the file. If files cannot be written, the file stays as it was and its
-//! patterns are applied again.
+//! See [`sapwood::sparse_checkout`].
 
 mod clean;
 mod modify;
 mod options;
 mod rules;
 
-use std::path::PathBuf;
-
 use bstr::BString;
-use engine::{guard::Guard, sparse};
-use format::config::Edit;
-use repo::{Repository, keys, keys::Key};
-use sapwood::Dir;
+use engine::guard::Guard;
+use sapwood::{Dir, sparse_checkout::Selection};
 
 use self::options::{Action, Request};
 use crate::{
@@ -23,7 +16,7 @@ use crate::{
         obstacles::{GENERAL, NO_ATTRIBUTES_IN_PATHSPECS, WRITING},
         record::{Command, Group},
     },
-    session::{invocation::Invocation, settings::Settings},
+    session::{Session, invocation::Invocation, settings::Settings},
     term::failure::Failure,
 };
 
@@ -49,63 +42,27 @@ const SUBCOMMAND: Command = Command {
     ..Command::BASE
 };
 
+/// Returns the record of a subcommand.
+macro_rules! subcommand {
+    ($name:literal, $summary:literal, $table:ident, $action:ident) => {
+        SUBCOMMAND.named($name, $summary, &options::$table, |run, args| perform(run, Action::$action, args))
+    };
+}
+
 const SUBCOMMANDS: &[Command] = &[
-    Command {
-        name: "sparse-checkout list",
-        summary: "List the patterns of the sparse checkout",
-        syntax: &options::LIST,
-        run: |run, args| perform(run, Action::List, args),
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "sparse-checkout init",
-        summary: "Start a sparse checkout with the files at the root",
-        syntax: &options::INIT,
-        run: |run, args| perform(run, Action::Init, args),
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "sparse-checkout set",
-        summary: "Replace the patterns of the sparse checkout",
-        syntax: &options::SET,
-        run: |run, args| perform(run, Action::Set, args),
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "sparse-checkout add",
-        summary: "Add patterns to the sparse checkout",
-        syntax: &options::ADD,
-        run: |run, args| perform(run, Action::Add, args),
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "sparse-checkout reapply",
-        summary: "Apply the patterns again",
-        syntax: &options::REAPPLY,
-        run: |run, args| perform(run, Action::Reapply, args),
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "sparse-checkout clean",
-        summary: "Remove directories outside of the sparse checkout",
-        syntax: &options::CLEAN,
-        run: |run, args| perform(run, Action::Clean, args),
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "sparse-checkout disable",
-        summary: "Fill the working tree again",
-        syntax: &options::DISABLE,
-        run: |run, args| perform(run, Action::Disable, args),
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "sparse-checkout check-rules",
-        summary: "Check which paths match the patterns",
-        syntax: &options::CHECK_RULES,
-        run: |run, args| perform(run, Action::CheckRules, args),
-        ..SUBCOMMAND
-    },
+    subcommand!("sparse-checkout list", "List the patterns of the sparse checkout", LIST, List),
+    subcommand!("sparse-checkout init", "Start a sparse checkout with the files at the root", INIT, Init),
+    subcommand!("sparse-checkout set", "Replace the patterns of the sparse checkout", SET, Set),
+    subcommand!("sparse-checkout add", "Add patterns to the sparse checkout", ADD, Add),
+    subcommand!("sparse-checkout reapply", "Apply the patterns again", REAPPLY, Reapply),
+    subcommand!("sparse-checkout clean", "Remove directories outside of the sparse checkout", CLEAN, Clean),
+    subcommand!("sparse-checkout disable", "Fill the working tree again", DISABLE, Disable),
+    subcommand!(
+        "sparse-checkout check-rules",
+        "Check which paths match the patterns",
+        CHECK_RULES,
+        CheckRules
+    ),
 ];
 
 /// Runs a subcommand. Returns its exit code.
@@ -124,104 +81,18 @@ fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Fai
         Guard::of(&repo, top)?;
     }
     let settings = Settings::read(&repo)?;
-    let state = State {
-        run,
-        repo: &repo,
-        settings: &settings,
-        on: sparse::is_on(&repo)?,
-        cone: repo.config(&keys::core::SPARSE_CHECKOUT_CONE)?,
-        icase: repo.config(&keys::core::IGNORE_CASE)?,
-        sparse_index: repo.config(&keys::index::SPARSE)?,
-        has_worktree_config: repo.extensions().worktree_config,
-    };
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let mut selection = Selection::of(session.context(run))?;
+    selection.original_cwd = run.original_cwd(&repo);
+    let quotes = settings.quote_path;
     match action {
-        Action::List => rules::list(&state),
-        Action::CheckRules => rules::check(state, &request),
-        Action::Init => modify::init(state, &request),
-        Action::Set => modify::set(state, &request, &patterns),
-        Action::Add => modify::add(&state, &request, &patterns),
-        Action::Reapply => modify::reapply(state, &request),
-        Action::Disable => modify::disable(state),
-        Action::Clean => clean::run(&state, &request),
+        Action::List => rules::list(&selection, quotes),
+        Action::CheckRules => rules::check(run, &repo, selection, &request, quotes),
+        Action::Init => modify::init(selection, &request),
+        Action::Set => modify::set(run, selection, &request, &patterns),
+        Action::Add => modify::add(run, selection, &request, &patterns),
+        Action::Reapply => modify::reapply(selection, &request),
+        Action::Disable => modify::disable(selection),
+        Action::Clean => clean::run(&repo, &selection, &request),
     }
-}
-
-/// The worktree, and its current sparsity settings.
-struct State<'a> {
-    run: &'a Invocation,
-    repo: &'a Repository,
-    settings: &'a Settings,
-    /// `core.sparseCheckout`
-    on: bool,
-    /// `core.sparseCheckoutCone`
-    cone: bool,
-    /// `core.ignoreCase`
-    icase: bool,
-    /// `index.sparse`
-    sparse_index: bool,
-    /// `extensions.worktreeConfig`
-    has_worktree_config: bool,
-}
-
-/// The values of `core.sparseCheckout` and `core.sparseCheckoutCone`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Off,
-    Patterns,
-    Cone,
-}
-
-impl State<'_> {
-    fn file(&self) -> PathBuf {
-        sparse::path(self.repo)
-    }
-
-    /// Selects the requested mode, the current one, or a cone, and records it if it is new; then
-    /// does the same for the sparse index.
-    fn take_mode(&mut self, request: &Request) -> Result<(), Failure> {
-        let is_new = request.cone.is_some() || !self.on;
-        self.decide_mode(request.cone);
-        if (is_new || request.sparse_index.is_some()) && self.repo.head()?.oid().is_some() {
-            // Git changes the index last, and would fail at its lock only then.
-            store::Lock::wait_until_free(&self.repo.index_path(), store::Wait::No)?;
-        }
-        if is_new {
-            self.record(if self.cone { Mode::Cone } else { Mode::Patterns })?;
-        }
-        let Some(on) = request.sparse_index else { return Ok(()) };
-        self.sparse_index = on;
-        self.edit(&[set(keys::index::SPARSE, on)])
-    }
-
-    fn decide_mode(&mut self, asked: Option<bool>) {
-        self.cone = asked.or(self.on.then_some(self.cone)).unwrap_or(true);
-        self.on = true;
-    }
-
-    fn record(&mut self, mode: Mode) -> Result<(), Failure> {
-        sapwood::worktree_config::begin(self.repo, self.settings)?;
-        self.has_worktree_config = true;
-        let mut edits = vec![
-            set(keys::core::SPARSE_CHECKOUT, mode != Mode::Off),
-            set(keys::core::SPARSE_CHECKOUT_CONE, mode == Mode::Cone),
-        ];
-        if mode == Mode::Off {
-            edits.push(set(keys::index::SPARSE, false));
-        }
-        self.edit(&edits)
-    }
-
-    /// Changes the configuration of this worktree, or the common one without `worktreeConfig`.
-    fn edit(&self, edits: &[Edit]) -> Result<(), Failure> {
-        let path = if self.has_worktree_config {
-            self.repo.git_dir().join("config.worktree")
-        } else {
-            self.repo.common_dir().join("config")
-        };
-        Ok(store::config::edit(&path, edits, &self.settings.locks, &self.settings.fsync)?)
-    }
-}
-
-fn set(key: Key<bool>, on: bool) -> Edit {
-    Edit::Set { key: key.name().into(), value: if on { "true" } else { "false" }.into() }
 }

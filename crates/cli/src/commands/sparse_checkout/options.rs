@@ -2,11 +2,7 @@
 
 use bstr::BString;
 
-use crate::term::args::{
-    Grammar,
-    Native::{Both, On},
-    Opt, Set, Table,
-};
+use crate::term::args::{Both, Grammar, On, Opt, Set, Table};
 
 /// The subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,24 +40,17 @@ pub(super) const USAGE: Table<Set<Request>> = Table {
 };
 
 const CONE: Opt<Set<Request>> =
-    Opt::choice("--cone", "initialize the sparse-checkout in cone mode", |request: &mut Request| {
-        &mut request.cone
-    })
-    .native(Both);
+    Opt::choice("--cone", "initialize the sparse-checkout in cone mode", field!(cone)).native(Both);
 const SPARSE_INDEX: Opt<Set<Request>> =
-    Opt::choice("--sparse-index", "toggle the use of a sparse index", |request: &mut Request| {
-        &mut request.sparse_index
-    })
-    .native(Both);
+    Opt::choice("--sparse-index", "toggle the use of a sparse index", field!(sparse_index)).native(Both);
 const SKIP_CHECKS: Opt<Set<Request>> = Opt::flag(
     "--skip-checks",
     "skip some sanity checks on the given paths that might give false positives",
-    |request: &mut Request| &mut request.skip_checks,
+    field!(skip_checks),
 )
 .only()
 .native(On);
-const STDIN: Opt<Set<Request>> =
-    Opt::flag("--stdin", "read patterns from standard in", |request: &mut Request| &mut request.stdin);
+const STDIN: Opt<Set<Request>> = Opt::flag("--stdin", "read patterns from standard in", field!(stdin));
 
 pub(super) const LIST: Table<Set<Request>> =
     Table { usage: &["sapwood sparse-checkout list"], options: &[], grammar: Grammar::Mixed };
@@ -95,14 +84,10 @@ pub(super) const REAPPLY: Table<Set<Request>> = Table {
 pub(super) const CLEAN: Table<Set<Request>> = Table {
     usage: &["sapwood sparse-checkout clean [-n|--dry-run]"],
     options: &[
-        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
-        Opt::flag("-f, --force", "force", |request: &mut Request| &mut request.force).native(Both),
-        Opt::flag(
-            "-v, --verbose",
-            "report each affected file, not just directories",
-            |request: &mut Request| &mut request.verbose,
-        )
-        .native(Both),
+        Opt::flag("-n, --dry-run", "dry run", field!(dry_run)).native(Both),
+        Opt::flag("-f, --force", "force", field!(force)).native(Both),
+        Opt::flag("-v, --verbose", "report each affected file, not just directories", field!(verbose))
+            .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -113,14 +98,11 @@ pub(super) const DISABLE: Table<Set<Request>> =
 pub(super) const CHECK_RULES: Table<Set<Request>> = Table {
     usage: &["sapwood sparse-checkout check-rules [-z] [--skip-checks][--[no-]cone] [--rules-file <file>]"],
     options: &[
-        Opt::flag("-z", "terminate input and output files by a NUL character", |request: &mut Request| {
-            &mut request.nul
-        })
-        .native(Both),
+        Opt::flag("-z", "terminate input and output files by a NUL character", field!(nul)).native(Both),
         Opt::choice(
             "--cone",
             "when used with --rules-file interpret patterns as cone mode patterns",
-            |request: &mut Request| &mut request.cone,
+            field!(cone),
         )
         .native(Both),
         Opt::new(

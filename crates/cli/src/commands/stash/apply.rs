@@ -7,8 +7,8 @@ use sapwood::stash::{
 
 use super::{
     common::{find, open},
+    entries::drop_entry,
     options::EntryRequest,
-    store::drop_entry,
 };
 use crate::{
     commands::{nested, status},

@@ -7,8 +7,8 @@ use sapwood::stash;
 use super::{
     apply,
     common::{find, open},
+    entries,
     options::BARE,
-    store,
 };
 use crate::{
     commands::{checkout, nested},
@@ -55,7 +55,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         applied => applied?,
     };
     match number {
-        Some(number) if applied == 0 => store::drop_entry(session, &entry, number, false),
+        Some(number) if applied == 0 => entries::drop_entry(session, &entry, number, false),
         _ => Ok(applied),
     }
 }

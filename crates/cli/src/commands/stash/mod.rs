@@ -7,15 +7,15 @@ mod apply;
 mod branch;
 mod common;
 mod create;
+mod entries;
 mod list;
 mod options;
 mod push;
 mod save;
-mod store;
 
 use crate::commands::{
     obstacles::{ATTRIBUTES_OF_PATHSPECS, READING, WRITING},
-    record::{Command, Group, Traits},
+    record::{Command, Group},
 };
 
 use options::{APPLY, ASSUMED, BARE, DROP, POP, PUSH, SAVE, STORE, WORDS};
@@ -30,18 +30,14 @@ pub(super) const COMMAND: Command = Command {
             before it touches the worktree. `pop` makes the files durable before it drops the entry. \
             Merges of contents are left to Git, as are `-p` and `show`.",
     group: Group::Changes,
-    traits: PLANS_FIRST,
     subcommands: SUBCOMMANDS,
     assumed: Some(&ASSUMED_PUSH),
     ..Command::BASE
 };
 
-const PLANS_FIRST: Traits = Traits { plans_first: true, ..Command::BASE.traits };
-
 /// The values that the records of most subcommands share.
 const SUBCOMMAND: Command = Command {
     group: Group::Changes,
-    traits: PLANS_FIRST,
     settings: options::SETTINGS,
     checks: &[WRITING, &[options::HOOKS, options::SPARSE]],
     ..Command::BASE
@@ -140,7 +136,7 @@ const SUBCOMMANDS: &[Command] = &[
         syntax: &DROP,
         checks: &[WRITING],
         late: &["revisions that are no stash entries"],
-        run: store::drop,
+        run: entries::drop,
         ..SUBCOMMAND
     },
     Command {
@@ -148,7 +144,7 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Remove all stash entries",
         syntax: &BARE,
         checks: &[WRITING],
-        run: store::clear,
+        run: entries::clear,
         ..SUBCOMMAND
     },
     Command {
@@ -166,7 +162,7 @@ const SUBCOMMANDS: &[Command] = &[
         syntax: &STORE,
         checks: &[WRITING],
         late: &["revisions that are no stash entries"],
-        run: store::run,
+        run: entries::store,
         ..SUBCOMMAND
     },
 ];

@@ -16,11 +16,7 @@ use crate::{
         rules::{Setting, When},
     },
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Parsed, Set, Stop, Survey, Table,
-        },
+        args::{Both, Grammar, On, Opt, Parsed, Set, Stop, Survey, Table},
         failure::{requires_patch_if, unserved_if},
     },
 };
@@ -45,11 +41,9 @@ pub(super) struct EntryRequest {
     pub(super) message: Option<BString>,
 }
 
-const KEEP: Opt<Set<Request>> =
-    Opt::flag("-k, --keep-index", "keep index", |request: &mut Request| &mut request.keep_index).native(Both);
+const KEEP: Opt<Set<Request>> = Opt::flag("-k, --keep-index", "keep index", field!(keep_index)).native(Both);
 const STAGED: Opt<Set<Request>> =
-    Opt::flag("-S, --staged", "stash staged changes only", |request: &mut Request| &mut request.staged)
-        .native(Both);
+    Opt::flag("-S, --staged", "stash staged changes only", field!(staged)).native(Both);
 const PATCH: Opt<Set<Request>> = Opt::new("-p, --patch", "stash in patch mode", |_: &mut Request, value| {
     unserved_if(value.on, "option '--patch'")
 });
@@ -69,8 +63,7 @@ const INTER: Opt<Set<Request>> = Opt::new(
     |_: &mut Request, _| requires_patch_if(true, "--inter-hunk-context"),
 )
 .only();
-const QUIET: Opt<Set<Request>> =
-    Opt::flag("-q, --quiet", "quiet mode", |request: &mut Request| &mut request.quiet).native(Both);
+const QUIET: Opt<Set<Request>> = Opt::flag("-q, --quiet", "quiet mode", field!(quiet)).native(Both);
 const INCLUDE: Opt<Set<Request>> = Opt::new(
     "-u, --include-untracked",
     "include untracked files in stash",
@@ -87,11 +80,9 @@ const ALL: Opt<Set<Request>> =
     })
     .native(Both);
 const MESSAGE: Opt<Set<Request>> =
-    Opt::text("-m, --message <message>", "stash message", |request: &mut Request| &mut request.message)
-        .native(Both);
-const FILE: Opt<Set<Request>> =
-    from_file(|request: &mut Request| &mut request.pathspec_file.files).native(On);
-const NUL: Opt<Set<Request>> = file_nul(|request: &mut Request| &mut request.pathspec_file.nul);
+    Opt::text("-m, --message <message>", "stash message", field!(message)).native(Both);
+const FILE: Opt<Set<Request>> = from_file(field!(pathspec_file.files)).native(On);
+const NUL: Opt<Set<Request>> = file_nul(field!(pathspec_file.nul));
 
 const PUSH_USAGE: &[&str] =
     &["sapwood stash [push] [-S | --staged] [-k | --[no-]keep-index] [-q | --quiet] \

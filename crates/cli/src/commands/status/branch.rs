@@ -1,7 +1,7 @@
 //! The branch and its upstream, in the formats for scripts: `##` of the short format, `# branch.*`
 //! of porcelain version 2.
 
-use bstr::{BStr, ByteSlice as _};
+use bstr::ByteSlice as _;
 use repo::Head;
 use sapwood::{
     status::{Comparison, Upstream},
@@ -57,7 +57,7 @@ impl StatusReport<'_> {
             }
             Head::Detached { .. } => {
                 line("head", b"(detached)");
-                let branch = text!("refs/heads/", self.detached_name());
+                let branch = text!("refs/heads/", self.found.detached_name());
                 detached = Upstream::find(self.repo, branch.as_bstr(), self.request.ahead_behind)?;
                 &detached
             }
@@ -79,17 +79,6 @@ impl StatusReport<'_> {
             line("ab", counts.as_bytes());
         }
         Ok(())
-    }
-
-    /// Returns the name for a detached HEAD: the target of the rebase, or the commit that was
-    /// checked out.
-    pub(super) fn detached_name(&self) -> &BStr {
-        let detached = || self.found.detached.as_ref().map(|detached| &detached.name);
-        let name = match &self.found.operations.rebase {
-            Some(rebase) => rebase.onto.as_ref(),
-            None => detached(),
-        };
-        name.map_or(BStr::new(""), |name| name.as_bstr())
     }
 }
 

@@ -152,7 +152,7 @@ impl StatusReport<'_> {
                     (None, Some(_)) => "HEAD detached from ",
                     (None, None) => "Not currently on any branch.",
                 };
-                (Slot::NoBranch, lead, self.detached_name())
+                (Slot::NoBranch, lead, self.found.detached_name())
             }
         };
         lines.begin(HEADER, "");

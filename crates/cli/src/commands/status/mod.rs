@@ -25,23 +25,16 @@ use sapwood::{
 use crate::{
     commands::{
         obstacles::{ATTRIBUTES_OF_PATHSPECS, GENERAL, READING},
-        record::{Command, Group, Traits},
+        record::{Command, Group},
         workspace::quota::tell_if_full,
     },
     session::{
         Session,
         events::Terminal,
         invocation::Invocation,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
+        settings::{Reader, Settings, refused},
     },
-    term::{
-        console,
-        failure::{self, Failure},
-        progress,
-    },
+    term::{console, failure::Failure, progress},
 };
 
 use options::{Format, Request};
@@ -60,7 +53,6 @@ pub(super) const COMMAND: Command = Command {
             every file.",
     group: Group::Looks,
     syntax: &options::TABLE,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL, obstacle::SETTINGS],
     line: &[ATTRIBUTES_OF_PATHSPECS],
     checks: &[READING, &[obstacle::SETTINGS_TOGETHER]],
@@ -102,7 +94,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         Format::Short | Format::Porcelain => report.short(&mut out)?,
         Format::PorcelainV2 => report.porcelain(&mut out)?,
     }
-    failure::must_have_been_readable()?;
+    sapwood::index::must_have_been_readable()?;
     console::out_raw(&out);
     tell_if_full(run);
     Ok(0)

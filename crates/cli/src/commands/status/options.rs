@@ -4,11 +4,7 @@ use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::renames::{self, Detect};
-use repo::{
-    Repository,
-    keys::{self, Key},
-    submodule::Ignore,
-};
+use repo::{Repository, keys, submodule::Ignore};
 use sapwood::{
     commit::cleanup::comment_sign,
     status::{self, Base, Compared, Ignored, Renames, Untracked},
@@ -18,11 +14,7 @@ use crate::{
     commands::paths,
     session::{invocation::Invocation, tracking::AheadBehind},
     term::{
-        args::{
-            Grammar,
-            Native::{Both, Off, On},
-            Opt, Parsed, Set, Stop, Table, Value,
-        },
+        args::{Both, Grammar, Off, On, Opt, Parsed, Set, Stop, Table, Value},
         failure::Failure,
         text::columns::{Columns, When},
     },
@@ -350,25 +342,8 @@ fn configured_columns(repo: &Repository) -> Result<Columns, Failure> {
 }
 
 fn untracked(repo: &Repository, given: Option<&BString>) -> Result<Untracked, Failure> {
-    let parse = |value: &BStr| match value.as_bytes() {
-        b"no" => Some(Untracked::No),
-        b"normal" => Some(Untracked::Normal),
-        b"all" => Some(Untracked::All),
-        _ => match repo::parse_bool(Some(value)) {
-            Some(false) => Some(Untracked::No),
-            Some(true) => Some(Untracked::Normal),
-            None => None,
-        },
-    };
-    let invalid = |value: &BString| Failure::fatal(format!("Invalid untracked files mode '{value}'"));
-    const KEY: Key<Option<BString>> = keys::status::SHOW_UNTRACKED_FILES;
-    let configured = match repo.config_str(&KEY) {
-        None => Untracked::Normal,
-        // A key without a value means true.
-        Some(value) if value.is_empty() && repo.config_as(&KEY)? == Some(true) => Untracked::Normal,
-        Some(value) => parse(value.as_bstr()).ok_or_else(|| invalid(&value))?,
-    };
-    given.map_or(Ok(configured), |value| parse(value.as_bstr()).ok_or_else(|| invalid(value)))
+    let configured = Untracked::configured(repo)?;
+    Ok(given.map_or(Ok(configured), |value| Untracked::parse(value.as_bstr()))?)
 }
 
 fn ignored(given: Option<&BString>) -> Result<Ignored, Failure> {
@@ -385,36 +360,15 @@ fn submodules(value: &BStr) -> Result<Ignore, Failure> {
 }
 
 fn renames(repo: &Repository, given: &Given) -> Result<Renames, Failure> {
-    // The last value of `status.*` counts, or the first of `diff.*`.
-    let first = || repo.config_all(&keys::diff::RENAMES).into_iter().next();
-    let configured = repo.config_str(&keys::status::RENAMES).or_else(first);
-    let is_copies =
-        |value: &BString| value.eq_ignore_ascii_case(b"copies") || value.eq_ignore_ascii_case(b"copy");
-    for key in [keys::status::RENAMES, keys::diff::RENAMES] {
-        if !repo.config_str(&key).is_some_and(|value| is_copies(&value)) {
-            repo.config(&key)?;
-        }
-    }
-    let mut detect = match configured {
-        Some(value) if is_copies(&value) => Some(Detect::Copies),
-        Some(value) if repo::parse_bool(Some(value.as_bstr())) == Some(false) => None,
-        _ => Some(Detect::Renames),
-    };
+    let mut renames = Renames::configured(repo)?;
     if let Some(wanted) = given.renames {
-        detect = wanted.then_some(Detect::Renames);
+        renames.detect = wanted.then_some(Detect::Renames);
     }
-    if given.score.is_some() {
-        detect = detect.or(Some(Detect::Renames));
+    if let Some(score) = given.score {
+        renames.detect = renames.detect.or(Some(Detect::Renames));
+        renames.minimum = score.unwrap_or(0);
     }
-    let limit = match repo.config_str(&keys::status::RENAME_LIMIT) {
-        Some(_) => repo.config(&keys::status::RENAME_LIMIT)?,
-        None => repo.config(&keys::diff::RENAME_LIMIT)?,
-    };
-    Ok(Renames {
-        detect,
-        minimum: given.score.flatten().unwrap_or(0),
-        limit: limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(renames::DEFAULT_LIMIT),
-    })
+    Ok(renames)
 }
 
 /// Parses the value of `--find-renames`. Ignores text after the score, as Git does.

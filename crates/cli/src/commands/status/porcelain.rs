@@ -44,14 +44,10 @@ impl StatusReport<'_> {
     }
 
     fn ordinary(&self, out: &mut Vec<u8>, path: &BStr, change: &Change) {
-        // If one side has no difference, only the other side's difference contains the entry.
-        let head = if change.index.is_some() { change.head_side } else { change.index_side };
-        let worktree = match change.worktree {
-            Some(_) => change.worktree_mode,
-            None => change.index_side.map(|(mode, _)| mode),
-        };
+        let head = change.in_head();
         let letter = |status: Option<Status>| status.map_or(b'.', Status::letter);
-        let modes = [head.map(|side| side.0), change.index_side.map(|side| side.0), worktree];
+        let index = change.index_side.map(|side| side.0);
+        let modes = [head.map(|side| side.0), index, change.mode_in_worktree()];
         let lead = if change.rename.is_some() { "2 " } else { "1 " };
         let path = self.path(path, SpaceQuoting::Plain);
         out.extend_from_slice(&text!(

@@ -2,7 +2,7 @@
 
 use bstr::BString;
 use engine::diff::Status;
-use sapwood::{Dir, commit::cleanup::comment_sign};
+use sapwood::{Dir, commit::cleanup::comment_sign, sparse_index::Read};
 
 use super::{
     Change, Source,
@@ -18,11 +18,8 @@ use crate::{
         reason::Reason,
         record::{Candidate, Check},
     },
-    session::{Session, sparse_index::Read},
-    term::{
-        failure::{self, Failure},
-        text::columns::Columns,
-    },
+    session::Session,
+    term::{failure::Failure, text::columns::Columns},
 };
 
 /// The facts that the caller needs to show patches.
@@ -104,6 +101,6 @@ pub(crate) fn preview(
         Format::Short | Format::Porcelain => report.short(&mut text)?,
         Format::PorcelainV2 => report.porcelain(&mut text)?,
     }
-    failure::must_have_been_readable()?;
+    sapwood::index::must_have_been_readable()?;
     Ok(Previewed { text, is_committable })
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::operations::{self, Am, Bisect, Rebase};
-use sys::by_path;
 
 use sapwood::{ObjectId, status::Sparse};
 
@@ -12,7 +11,7 @@ use super::{
     long::Lines,
     report::{Slot, StatusReport},
 };
-use crate::term::{console::text, failure::Failure};
+use crate::term::{console::text, failure::Failure, files};
 
 const HEADER: Option<Slot> = Some(Slot::Header);
 
@@ -98,7 +97,7 @@ impl StatusReport<'_> {
             self.hint(lines, "fix conflicts and then run \"git rebase --continue\"");
             self.hint(lines, "use \"git rebase --skip\" to skip this patch");
             self.hint(lines, "use \"git rebase --abort\" to check out the original branch");
-        } else if !rebase.interactive || matches!(by_path::stat_followed(&message), Ok(Some(_))) {
+        } else if !rebase.interactive || matches!(files::stat_followed(&message), Ok(Some(_))) {
             lines.line(HEADER, rebasing(rebase, "rebasing", "rebasing"));
             self.hint(lines, "all conflicts fixed: run \"git rebase --continue\"");
         } else if self.is_splitting()? {

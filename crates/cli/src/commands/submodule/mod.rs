@@ -30,6 +30,7 @@ pub(super) const COMMAND: Command = Command {
             Worktrees are written as by `checkout`.",
     group: Group::Worktrees,
     subcommands: SUBCOMMANDS,
+    leading: options::LEADING,
     ..Command::BASE
 };
 

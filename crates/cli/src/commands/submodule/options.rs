@@ -10,7 +10,7 @@ use sapwood::submodule::{Strategy, update};
 use crate::{
     commands::{reason::Reason, record::LineCheck},
     term::{
-        args::{Grammar, Native::On, Opt, Set, Survey, Table},
+        args::{Grammar, On, Opt, Set, Survey, Table},
         console::text,
         failure::Failure,
     },
@@ -47,10 +47,10 @@ impl Request {
 
 type Option_ = Opt<Set<Request>>;
 
-const QUIET: Option_ =
-    Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet)
-        .only()
-        .native(On);
+/// The options that Git's script also accepts before `init` and `update`.
+pub(super) const LEADING: &[&str] = &["-q", "--quiet"];
+
+const QUIET: Option_ = Opt::flag("-q, --quiet", "print only errors", field!(quiet)).only().native(On);
 
 const fn strategy(
     spelling: &'static str,
@@ -78,39 +78,23 @@ pub(super) const UPDATE: Table<Set<Request>> = Table {
         })
         .only()
         .native(On),
-        Opt::flag("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
-            .only()
-            .native(On),
-        Opt::flag("-i, --init", "register submodules first", |request: &mut Request| {
-            &mut request.update.init
-        })
-        .only()
-        .native(On),
+        Opt::flag("--progress", "force progress reporting", field!(progress)).only().native(On),
+        Opt::flag("-i, --init", "register submodules first", field!(update.init)).only().native(On),
         Opt::flag(
             "--require-init",
             "clone only into empty directories; implies --init",
-            |request: &mut Request| &mut request.update.require_init,
+            field!(update.require_init),
         )
         .only()
         .native(On),
-        Opt::flag("--remote", "use the branch of the submodule's remote", |request: &mut Request| {
-            &mut request.update.remote
-        })
-        .only()
-        .native(On),
-        Opt::flag("-N, --no-fetch", "do not fetch", |request: &mut Request| &mut request.update.no_fetch)
+        Opt::flag("--remote", "use the branch of the submodule's remote", field!(update.remote))
             .only()
             .native(On),
-        Opt::flag("-f, --force", "throw local changes away", |request: &mut Request| {
-            &mut request.update.force
-        })
-        .only()
-        .native(On),
-        Opt::flag("--recursive", "update the submodules within too", |request: &mut Request| {
-            &mut request.update.recursive
-        })
-        .only()
-        .native(On),
+        Opt::flag("-N, --no-fetch", "do not fetch", field!(update.no_fetch)).only().native(On),
+        Opt::flag("-f, --force", "throw local changes away", field!(update.force)).only().native(On),
+        Opt::flag("--recursive", "update the submodules within too", field!(update.recursive))
+            .only()
+            .native(On),
         strategy("--checkout", "check the commit out (the default)", |request, _| {
             request.update.strategy = Some(Strategy::Checkout);
             Ok(())
@@ -123,50 +107,28 @@ pub(super) const UPDATE: Table<Set<Request>> = Table {
             request.update.strategy = Some(Strategy::Rebase);
             Ok(())
         }),
-        Opt::list(
-            "--reference <repository>",
-            "borrow objects of this repository",
-            |request: &mut Request| &mut request.update.references,
-        )
-        .only()
-        .native(On),
-        Opt::text("--ref-format <format>", "store refs in this format", |request: &mut Request| {
-            &mut request.ref_format
-        })
-        .only()
-        .native(On),
-        Opt::flag("--dissociate", "use --reference only while cloning", |request: &mut Request| {
-            &mut request.update.dissociate
-        })
-        .only()
-        .native(On),
-        Opt::text("--depth <n>", "clone and fetch so many commits", |request: &mut Request| {
-            &mut request.depth
-        })
-        .only()
-        .native(On),
-        Opt::text("-j, --jobs <n>", "clone so many submodules at once", |request: &mut Request| {
-            &mut request.jobs
-        })
-        .only()
-        .native(On),
-        Opt::choice("--recommend-shallow", "clone as .gitmodules recommends", |request: &mut Request| {
-            &mut request.update.recommend_shallow
-        })
-        .native(crate::term::args::Native::Both),
-        Opt::choice("--single-branch", "clone only one branch", |request: &mut Request| {
-            &mut request.update.single_branch
-        })
-        .native(crate::term::args::Native::Both),
-        Opt::text("--filter <filter>", "clone partially", |request: &mut Request| &mut request.filter)
+        Opt::list("--reference <repository>", "borrow objects of this repository", field!(update.references))
             .only()
             .native(On),
-        Opt::text("--super-prefix <prefix>", "place in the superproject", |request: &mut Request| {
-            &mut request.update.super_prefix
-        })
-        .only()
-        .hidden()
-        .native(On),
+        Opt::text("--ref-format <format>", "store refs in this format", field!(ref_format)).only().native(On),
+        Opt::flag("--dissociate", "use --reference only while cloning", field!(update.dissociate))
+            .only()
+            .native(On),
+        Opt::text("--depth <n>", "clone and fetch so many commits", field!(depth)).only().native(On),
+        Opt::text("-j, --jobs <n>", "clone so many submodules at once", field!(jobs)).only().native(On),
+        Opt::choice(
+            "--recommend-shallow",
+            "clone as .gitmodules recommends",
+            field!(update.recommend_shallow),
+        )
+        .native(crate::term::args::Native::Both),
+        Opt::choice("--single-branch", "clone only one branch", field!(update.single_branch))
+            .native(crate::term::args::Native::Both),
+        Opt::text("--filter <filter>", "clone partially", field!(filter)).only().native(On),
+        Opt::text("--super-prefix <prefix>", "place in the superproject", field!(update.super_prefix))
+            .only()
+            .hidden()
+            .native(On),
     ],
     grammar: Grammar::OptionsFirst,
 };

@@ -1,13 +1,11 @@
-//! `sapwood symbolic-ref`: reads, writes and deletes symbolic refs.
+//! `sapwood symbolic-ref`: reads, writes and deletes symbolic refs. See [`sapwood::symbolic_ref`].
 //!
 //! Reading takes one file for each ref in the chain. Writing and deleting are one transaction of
-//! refs, with its locks and reflogs. Names that Git handles specially are left to it.
+//! refs, with its locks and reflogs.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::refname::{self, Levels};
 use repo::{Repository, keys};
-use store::refs::{Change, Expected};
-use sys::by_path;
+use sapwood::{refs, symbolic_ref, update_ref};
 
 use crate::{
     commands::{
@@ -17,20 +15,15 @@ use crate::{
         rules::{Setting, When},
     },
     session::{
+        Session,
         invocation::Invocation,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
+        settings::{Reader, Settings, refused},
     },
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Survey, Table,
-        },
+        args::{Both, Grammar, On, Opt, Set, Survey, Table},
         console::{self, text},
         failure::Failure,
+        library::not_changed,
     },
 };
 
@@ -43,23 +36,18 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
-    line: &[LineCheck::new("a wrong number of names; a name or target that sapwood does not write", form)],
-    checks: &[&[obstacles::RULES], WRITING],
+    line: &[LineCheck::new("a wrong number of names", form)],
+    checks: &[&[
+        obstacles::RULES,
+        Check::new("to write: a hook `reference-transaction`, or a hook in a setting", hooks_of_writers),
+    ]],
+    late: &["refs with unusual names", "symbolic links as HEAD", "targets with unusual names"],
     run,
     ..Command::BASE
 };
 
 const SETTINGS: &[Setting] =
     &[(keys::core::PREFER_SYMLINK_REFS.name(), When::True), (keys::trace2::ALL_SETTINGS.name(), When::Set)];
-
-/// Checks of the forms that write.
-const WRITING: &[Check] = &[
-    Check::new("to write: a hook `reference-transaction`, or a hook in a setting", hooks_of_writers),
-    Check::new(
-        "to write: a lock of the ref, the branch that HEAD points to, a HEAD that is a symbolic link",
-        files_of_writers,
-    ),
-];
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &[
@@ -68,21 +56,12 @@ const TABLE: Table<Set<Request>> = Table {
         "sapwood symbolic-ref --delete [-q] <name>",
     ],
     options: &[
-        Opt::flag(
-            "-q, --quiet",
-            "suppress error message for non-symbolic (detached) refs",
-            |request: &mut Request| &mut request.quiet,
-        )
-        .native(Both),
-        Opt::flag("-d, --delete", "delete symbolic ref", |request: &mut Request| &mut request.delete)
+        Opt::flag("-q, --quiet", "suppress error message for non-symbolic (detached) refs", field!(quiet))
             .native(Both),
-        Opt::flag("--short", "shorten ref output", |request: &mut Request| &mut request.short).native(Both),
-        Opt::choice("--recurse", "recursively dereference (default)", |request: &mut Request| {
-            &mut request.recurse
-        })
-        .native(Both),
-        Opt::text("-m <reason>", "reason of the update", |request: &mut Request| &mut request.reason)
-            .native(On),
+        Opt::flag("-d, --delete", "delete symbolic ref", field!(delete)).native(Both),
+        Opt::flag("--short", "shorten ref output", field!(short)).native(Both),
+        Opt::choice("--recurse", "recursively dereference (default)", field!(recurse)).native(Both),
+        Opt::text("-m <reason>", "reason of the update", field!(reason)).native(On),
     ],
     grammar: Grammar::Mixed,
 };
@@ -96,69 +75,24 @@ struct Request {
     reason: Option<BString>,
 }
 
-/// Detects a wrong number of names, or names that only Git writes, in the forms that write.
+/// Detects a wrong number of names, for which Git prints its usage.
 fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
-    let (deletes, names) = (deletes(survey), &survey.rest[..]);
-    let plain = |name: &BString| refname::check(name.as_bstr(), Levels::One).is_ok() && is_written(name);
-    match (deletes, names) {
-        (false, [_]) => None,
-        (true, [name]) | (false, [name, _]) if !plain(name) => {
-            Some(Reason::command_line("a ref with an unusual name"))
-        }
-        // An invalid name as the target is an error of the command itself.
-        (false, [name, target]) if name != "HEAD" && is_valid(target) && !is_written(target) => {
-            Some(Reason::command_line("a target with an unusual name"))
-        }
-        (true, [_]) | (false, [_, _]) => None,
-        _ => Some(Reason::command_line("a wrong number of names")),
-    }
+    let is_right = matches!((survey.rest.len(), deletes(survey)), (1, _) | (2, false));
+    (!is_right).then(|| Reason::command_line("a wrong number of names"))
 }
 
 fn deletes(survey: &Survey) -> bool {
     survey.options.iter().rev().find(|given| given.name == "--delete").is_some_and(|given| given.on)
 }
 
-fn is_valid(name: &BString) -> bool {
-    refname::check(name.as_bstr(), Levels::One).is_ok()
-}
-
-/// Returns true if Git and sapwood write refs of this name.
-fn is_written(name: &BString) -> bool {
-    let is_pseudo = matches!(name.as_slice(), b"FETCH_HEAD" | b"MERGE_HEAD");
-    refname::is_safe(name.as_bstr()) && !is_pseudo
-}
-
-/// Returns the name of the ref that a command line writes or deletes.
-fn written<'a>(candidate: &Candidate<'a>) -> Option<&'a BStr> {
-    let survey = candidate.survey?;
-    let writes = deletes(survey) || survey.rest.len() > 1;
-    survey.rest.first().filter(|_| writes).map(|name| name.as_bstr())
-}
-
+/// Detects hooks of the forms that write. The command does not look for the real Git, whose
+/// programs a hook may start: most calls only read.
 fn hooks_of_writers(candidate: &Candidate<'_>) -> Vec<Reason> {
-    if written(candidate).is_none() {
+    if !candidate.survey.is_some_and(|survey| deletes(survey) || survey.rest.len() > 1) {
         return Vec::new();
     }
     let present = hooks::present(candidate.repo(), hooks::UNSERVED);
     present.into_iter().chain(hooks::configured(candidate)).collect()
-}
-
-/// Detects locks, and refs whose change affects the reflog of HEAD.
-fn files_of_writers(candidate: &Candidate<'_>) -> Vec<Reason> {
-    let Some(name) = written(candidate) else { return Vec::new() };
-    let repo = candidate.repo();
-    let mut found = Vec::new();
-    let lock = refname::file(repo.git_dir(), repo.refs_dir(), text!(name, ".lock").as_bstr());
-    if !matches!(by_path::stat(&lock), Ok(None)) {
-        found.push(Reason::repository("the ref is locked"));
-    }
-    if matches!(repo.symbolic_target("HEAD".into()), Ok(Some(target)) if target == name) {
-        found.push(Reason::repository("HEAD points to the ref"));
-    }
-    if obstacles::some_head_is_a_link(repo) {
-        found.push(Reason::repository("some HEAD is a symbolic link"));
-    }
-    found
 }
 
 /// Runs the command. Returns its exit code.
@@ -170,60 +104,37 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.reason.as_ref().is_some_and(|reason| reason.is_empty()) {
         return Err(Failure::fatal("Refusing to perform update with empty message"));
     }
-    match &names[..] {
-        [name] if request.delete => delete(&repo, name.as_bstr()),
-        [name] => request.read(&repo, name.as_bstr()),
-        [name, target] if !request.delete => request.write(&repo, name, target),
+    let (name, target, message) = match &names[..] {
+        [name] if request.delete => (name.clone(), None, BString::default()),
+        [name] => return request.read(&repo, name.as_bstr()),
+        [name, target] if !request.delete => {
+            (name.clone(), Some(target.clone()), request.reason.unwrap_or_default())
+        }
         _ => {
             console::eprint_raw(TABLE.help().as_bytes());
-            Err(Failure::Reported(129))
+            return Err(Failure::Reported(129));
         }
-    }
-}
-
-fn no_such_ref(name: &BStr) -> Failure {
-    Failure::Fatal(text!("No such ref: ", name))
+    };
+    change(run, &repo, symbolic_ref::Request { name, target, message })
 }
 
 impl Request {
     fn read(&self, repo: &Repository, name: &BStr) -> Result<u8, Failure> {
-        let (end, is_symbolic) =
-            repo.end_of_chain(name, self.recurse != Some(false))?.ok_or_else(|| no_such_ref(name))?;
-        match (is_symbolic, self.quiet) {
-            (true, _) => {}
-            (false, true) => return Ok(1),
-            (false, false) => return Err(Failure::Fatal(text!("ref ", name, " is not a symbolic ref"))),
+        match symbolic_ref::target(repo, name, self.recurse != Some(false))? {
+            Some(target) if self.short => console::out(repo.shorten_ref(target.as_bstr())?),
+            Some(target) => console::out(target),
+            None if self.quiet => return Ok(1),
+            None => return Err(Failure::Fatal(text!("ref ", name, " is not a symbolic ref"))),
         }
-        console::out(if self.short { repo.shorten_ref(end.as_bstr())? } else { end });
         Ok(0)
     }
-
-    fn write(self, repo: &Repository, name: &BString, target: &BString) -> Result<u8, Failure> {
-        if name == "HEAD" && !target.starts_with(b"refs/") {
-            return Err(Failure::fatal("Refusing to point HEAD outside of refs/"));
-        }
-        if !is_valid(target) {
-            return Err(Failure::Fatal(text!("Refusing to set '", name, "' to invalid ref '", target, "'")));
-        }
-        let (name, target) = (name.clone(), target.clone());
-        apply(repo, Change::Symbolic { name, target, message: self.reason, old: None, new: None })
-    }
 }
 
-fn delete(repo: &Repository, name: &BStr) -> Result<u8, Failure> {
-    let (_, is_symbolic) = repo.end_of_chain(name, false)?.ok_or_else(|| no_such_ref(name))?;
-    if !is_symbolic {
-        return Err(Failure::Fatal(text!("Cannot delete ", name, ", not a symbolic ref")));
-    }
-    if name == "HEAD" {
-        return Err(Failure::fatal("deleting 'HEAD' is not allowed"));
-    }
-    apply(repo, Change::Delete { name: name.to_owned(), expected: Expected::Any })
-}
-
-fn apply(repo: &Repository, change: Change) -> Result<u8, Failure> {
-    refused::check(repo, &[Reader::Refs])?;
+fn change(run: &Invocation, repo: &Repository, request: symbolic_ref::Request) -> Result<u8, Failure> {
+    let edits = vec![symbolic_ref::edit(repo, request)?];
     let settings = Settings::read(repo)?.for_recording();
-    let applied = store::refs::apply(&settings.refs(repo)?, vec![change]);
-    applied.map(|()| 0).map_err(|error| Failure::error(error.to_string()).advised(error.advice()))
+    let context = Session { invocation: run, repository: repo, settings: &settings }.context(run);
+    let options = refs::options_with_hook(context)?;
+    let request = update_ref::Request { edits, ..Default::default() };
+    update_ref::apply(context, &options, request).map(|_| 0).map_err(not_changed)
 }

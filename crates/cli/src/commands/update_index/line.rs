@@ -5,15 +5,8 @@
 
 use bstr::{BString, ByteSlice as _};
 
-use super::{
-    update::{Mark, Update},
-    whole::Cache,
-};
-use crate::term::args::{
-    Given, Grammar, Item,
-    Native::{Both, On},
-    Opt, Spec, Stop, Survey, Syntax, Table,
-};
+use super::{Cache, Run};
+use crate::term::args::{Both, Given, Grammar, Item, On, Opt, Spec, Stop, Survey, Syntax, Table};
 
 /// The effect of an option.
 #[derive(Clone, Copy)]
@@ -35,44 +28,30 @@ pub(super) enum Effect {
 }
 
 /// Turns a rule of the run on or off.
-pub(super) type Switch = fn(&mut Update<'_>, bool);
+pub(super) type Switch = fn(&mut Run<'_>, bool);
+
+/// Returns the effect of an option that sets a rule: to the form of the option, or to a mark.
+macro_rules! rule {
+    ($($name:ident).+) => {
+        Effect::Set(|run, on| run.rules().$($name).+ = on)
+    };
+    ($name:ident: $on:literal) => {
+        Effect::Set(|run, _| run.rules().$name = Some($on))
+    };
+}
 
 pub(super) const TABLE: Table<Effect> = Table {
     usage: &["sapwood update-index [<options>] [--] [<file>...]"],
     options: &[
-        Opt::keyed(
-            Effect::Set(|update, on| update.quiet = on),
-            "-q",
-            "continue refresh even when index needs update",
-        )
-        .only()
-        .native(On),
-        Opt::keyed(
-            Effect::Set(|update, on| update.refresh.ignore_submodules = on),
-            "--ignore-submodules",
-            "refresh: ignore submodules",
-        )
-        .native(Both),
-        Opt::keyed(Effect::Set(|update, on| update.allow.new = on), "--add", "do not ignore new files")
+        Opt::keyed(rule!(quiet), "-q", "continue refresh even when index needs update").only().native(On),
+        Opt::keyed(rule!(refresh.ignore_submodules), "--ignore-submodules", "refresh: ignore submodules")
             .native(Both),
-        Opt::keyed(
-            Effect::Set(|update, on| update.allow.replacing = on),
-            "--replace",
-            "let files replace directories and vice-versa",
-        )
-        .native(Both),
-        Opt::keyed(
-            Effect::Set(|update, on| update.remove = on),
-            "--remove",
-            "notice files missing from worktree",
-        )
-        .native(Both),
-        Opt::keyed(
-            Effect::Set(|update, on| update.refresh.unmerged = on),
-            "--unmerged",
-            "refresh even if index contains unmerged entries",
-        )
-        .native(Both),
+        Opt::keyed(rule!(allow.new), "--add", "do not ignore new files").native(Both),
+        Opt::keyed(rule!(allow.replacing), "--replace", "let files replace directories and vice-versa")
+            .native(Both),
+        Opt::keyed(rule!(remove), "--remove", "notice files missing from worktree").native(Both),
+        Opt::keyed(rule!(refresh.unmerged), "--unmerged", "refresh even if index contains unmerged entries")
+            .native(Both),
         Opt::keyed(Effect::Refresh { really: false }, "--refresh", "refresh stat information")
             .only()
             .native(On),
@@ -89,54 +68,34 @@ pub(super) const TABLE: Table<Effect> = Table {
         Opt::keyed(Effect::Chmod, "--chmod <(+|-)x>", "override the executable bit of the listed files")
             .only()
             .native(On),
+        Opt::keyed(rule!(assume_valid: true), "--assume-unchanged", "mark files as \"not changing\"")
+            .only()
+            .native(On),
+        Opt::keyed(rule!(assume_valid: false), "--no-assume-unchanged", "clear assumed-unchanged bit")
+            .only()
+            .native(On),
+        Opt::keyed(rule!(skip_worktree: true), "--skip-worktree", "mark files as \"index-only\"")
+            .only()
+            .native(On),
+        Opt::keyed(rule!(skip_worktree: false), "--no-skip-worktree", "clear skip-worktree bit")
+            .only()
+            .native(On),
         Opt::keyed(
-            Effect::Set(|update, _| update.assume_valid = Some(Mark::Set)),
-            "--assume-unchanged",
-            "mark files as \"not changing\"",
-        )
-        .only()
-        .native(On),
-        Opt::keyed(
-            Effect::Set(|update, _| update.assume_valid = Some(Mark::Cleared)),
-            "--no-assume-unchanged",
-            "clear assumed-unchanged bit",
-        )
-        .only()
-        .native(On),
-        Opt::keyed(
-            Effect::Set(|update, _| update.skip_worktree = Some(Mark::Set)),
-            "--skip-worktree",
-            "mark files as \"index-only\"",
-        )
-        .only()
-        .native(On),
-        Opt::keyed(
-            Effect::Set(|update, _| update.skip_worktree = Some(Mark::Cleared)),
-            "--no-skip-worktree",
-            "clear skip-worktree bit",
-        )
-        .only()
-        .native(On),
-        Opt::keyed(
-            Effect::Set(|update, on| update.ignore_skipped = on),
+            rule!(ignore_skipped),
             "--ignore-skip-worktree-entries",
             "do not touch index-only entries",
         )
         .native(Both),
         Opt::keyed(
-            Effect::Set(|update, on| update.info_only = on),
+            rule!(info_only),
             "--info-only",
             "add to index only; do not add content to object database",
         )
         .native(Both),
+        Opt::keyed(rule!(force_remove), "--force-remove", "remove named paths even if present in worktree")
+            .native(Both),
         Opt::keyed(
-            Effect::Set(|update, on| update.force_remove = on),
-            "--force-remove",
-            "remove named paths even if present in worktree",
-        )
-        .native(Both),
-        Opt::keyed(
-            Effect::Set(|update, on| update.nul = on),
+            Effect::Set(|run, on| run.nul = on),
             "-z",
             "with --stdin: input lines are terminated by null bytes",
         )
@@ -154,18 +113,9 @@ pub(super) const TABLE: Table<Effect> = Table {
         Opt::keyed(Effect::Again, "-g, --again", "only update entries that differ from HEAD")
             .only()
             .native(On),
-        Opt::keyed(
-            Effect::Set(|update, on| update.refresh.ignore_missing = on),
-            "--ignore-missing",
-            "ignore files missing from worktree",
-        )
-        .native(Both),
-        Opt::keyed(
-            Effect::Set(|update, on| update.verbose = on),
-            "--verbose",
-            "report actions to standard output",
-        )
-        .native(Both),
+        Opt::keyed(rule!(refresh.ignore_missing), "--ignore-missing", "ignore files missing from worktree")
+            .native(Both),
+        Opt::keyed(rule!(verbose), "--verbose", "report actions to standard output").native(Both),
         Opt::keyed(
             Effect::ClearResolveUndo,
             "--clear-resolve-undo",
@@ -177,55 +127,47 @@ pub(super) const TABLE: Table<Effect> = Table {
         Opt::keyed(Effect::ShowIndexVersion, "--show-index-version", "report on-disk index format version")
             .native(Both),
         Opt::keyed(
-            Effect::Set(|update, on| update.whole.split = Some(on)),
+            Effect::Set(|run, on| run.split = Some(on)),
             "--split-index",
             "enable or disable split index",
         )
         .native(Both),
         Opt::keyed(
-            Effect::Set(|update, on| update.whole.set_cache(on, Cache::On)),
+            Effect::Set(|run, on| run.untracked = Some(if on { Cache::On } else { Cache::Off })),
             "--untracked-cache",
             "enable/disable untracked cache",
         )
         .native(Both),
         Opt::keyed(
-            Effect::Set(|update, on| update.whole.set_cache(on, Cache::Tested)),
+            Effect::Set(|run, on| run.untracked = Some(if on { Cache::Tested } else { Cache::Off })),
             "--test-untracked-cache",
             "test if the filesystem supports untracked cache",
         )
         .native(Both),
         Opt::keyed(
-            Effect::Set(|update, on| update.whole.set_cache(on, Cache::On)),
+            Effect::Set(|run, on| run.untracked = Some(if on { Cache::On } else { Cache::Off })),
             "--force-untracked-cache",
             "enable untracked cache without testing the filesystem",
         )
         .native(Both),
         Opt::keyed(
-            Effect::Set(|update, on| update.whole.force_write = on),
+            Effect::Set(|run, on| run.force_write = on),
             "--force-write-index",
             "write out the index even if is not flagged as changed",
         )
         .native(Both),
         Opt::keyed(
-            Effect::Set(|update, on| update.whole.fsmonitor = Some(on)),
+            Effect::Set(|run, on| run.fsmonitor = Some(on)),
             "--fsmonitor",
             "enable or disable file system monitor",
         )
         .native(Both),
-        Opt::keyed(
-            Effect::Set(|update, _| update.fsmonitor_valid = Some(Mark::Set)),
-            "--fsmonitor-valid",
-            "mark files as fsmonitor valid",
-        )
-        .only()
-        .native(On),
-        Opt::keyed(
-            Effect::Set(|update, _| update.fsmonitor_valid = Some(Mark::Cleared)),
-            "--no-fsmonitor-valid",
-            "clear fsmonitor valid bit",
-        )
-        .only()
-        .native(On),
+        Opt::keyed(rule!(fsmonitor_valid: true), "--fsmonitor-valid", "mark files as fsmonitor valid")
+            .only()
+            .native(On),
+        Opt::keyed(rule!(fsmonitor_valid: false), "--no-fsmonitor-valid", "clear fsmonitor valid bit")
+            .only()
+            .native(On),
     ],
     grammar: Grammar::Mixed,
 };

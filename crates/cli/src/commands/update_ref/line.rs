@@ -4,7 +4,7 @@
 //! ends in NUL.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::refname::{self, Levels};
+use sapwood::refs;
 
 use crate::term::{console::text, failure::Failure, text::unquote};
 
@@ -84,9 +84,7 @@ impl<'a> Line<'a> {
         name.truncate(length);
         match name.is_empty() {
             true => Ok(None),
-            false if refname::check(name.as_bstr(), Levels::One).is_err() => {
-                Err(fatal(text!("invalid ref format: ", name)))
-            }
+            false if !refs::is_valid(name.as_bstr()) => Err(fatal(text!("invalid ref format: ", name))),
             false => Ok(Some(name)),
         }
     }

@@ -1,40 +1,33 @@
-//! `sapwood update-ref`: changes refs, one by name or many from standard input.
-//!
-//! One transaction locks all refs, checks them, and writes them. The hook `reference-transaction`
-//! is notified of each stage. As in Git, a new object is looked up before its ref is locked.
+//! `sapwood update-ref`: changes refs, one by name or many from standard input. See
+//! [`sapwood::update_ref`].
 
 mod line;
 mod stdin;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::{Repository, keys};
-use sapwood::ObjectId;
-use store::refs::{self, Edit, Failures, Follow, NewLog, Old, RefTransaction, Rejection};
+use repo::keys;
+use sapwood::{
+    ObjectId, refs,
+    update_ref::{self, Edit, Follow, NewLog, Old},
+};
 
 use crate::{
     commands::{
         obstacles,
         reason::Reason,
-        record::{Candidate, Check, Command, Group, LineCheck, Revisions},
+        record::{Check, Command, Group, LineCheck, Revisions},
         rules::{Setting, When},
     },
     session::{
-        hooks,
+        Session,
         invocation::Invocation,
-        revisions,
-        settings::{
-            Settings,
-            refused::{self, Reader},
-        },
+        settings::{Reader, Settings, refused},
     },
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Survey, Table,
-        },
+        args::{Both, Grammar, On, Opt, Set, Survey, Table},
         console,
         failure::Failure,
+        library::not_changed,
     },
 };
 
@@ -52,9 +45,10 @@ pub(super) const COMMAND: Command = Command {
     checks: &[&[
         obstacles::RULES,
         obstacles::CONFIGURED_HOOKS,
-        Check::new("a partial clone; a HEAD that is a symbolic link", state),
+        Check::new(obstacles::PARTIAL, |candidate| obstacles::partial(candidate.repo())),
         obstacles::REVISIONS,
     ]],
+    late: &["symbolic links as HEAD"],
     run,
     ..Command::BASE
 };
@@ -72,23 +66,13 @@ const TABLE: Table<Set<Request>> = Table {
         "sapwood update-ref [<options>] --stdin [-z] [--batch-updates]",
     ],
     options: &[
-        Opt::text("-m <reason>", "reason of the update", |request: &mut Request| &mut request.reason)
-            .native(On),
-        Opt::flag("-d", "delete the reference", |request: &mut Request| &mut request.delete).native(On),
-        Opt::flag("--no-deref", "update <refname> not the one it points to", |request: &mut Request| {
-            &mut request.no_deref
-        })
-        .native(Both),
-        Opt::flag("-z", "stdin has NUL-terminated arguments", |request: &mut Request| &mut request.nul)
-            .native(On),
-        Opt::flag("--stdin", "read updates from stdin", |request: &mut Request| &mut request.stdin)
-            .native(Both),
-        Opt::flag("--create-reflog", "create a reflog", |request: &mut Request| &mut request.create_reflog)
-            .native(Both),
-        Opt::flag("-0, --batch-updates", "batch reference updates", |request: &mut Request| {
-            &mut request.batch
-        })
-        .native(Both),
+        Opt::text("-m <reason>", "reason of the update", field!(reason)).native(On),
+        Opt::flag("-d", "delete the reference", field!(delete)).native(On),
+        Opt::flag("--no-deref", "update <refname> not the one it points to", field!(no_deref)).native(Both),
+        Opt::flag("-z", "stdin has NUL-terminated arguments", field!(nul)).native(On),
+        Opt::flag("--stdin", "read updates from stdin", field!(stdin)).native(Both),
+        Opt::flag("--create-reflog", "create a reflog", field!(create_reflog)).native(Both),
+        Opt::flag("-0, --batch-updates", "batch reference updates", field!(batch)).native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -117,16 +101,6 @@ fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
     (!is_right).then(|| Reason::command_line("a wrong number of arguments"))
 }
 
-/// Detects states in which only Git changes refs.
-fn state(candidate: &Candidate<'_>) -> Vec<Reason> {
-    let repo = candidate.repo();
-    let mut found = obstacles::partial(repo);
-    if obstacles::some_head_is_a_link(repo) {
-        found.push(Reason::repository("some HEAD is a symbolic link"));
-    }
-    found
-}
-
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
@@ -136,10 +110,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.reason.as_ref().is_some_and(|reason| reason.is_empty()) {
         return Err(Failure::fatal("Refusing to perform update with empty message."));
     }
+    refs::check_state(&repo)?;
     let settings = Settings::read(&repo)?.for_recording();
-    refused::check(&repo, &[Reader::Refs])?;
-    let options = settings.refs_with_hook(&repo)?;
-    let context = Context { run, repo: &repo, settings: &settings, options: &options, request: &request };
+    let library = Session { invocation: run, repository: &repo, settings: &settings }.context(run);
+    let options = refs::options_with_hook(library)?;
+    let context = Context { run, library, options: &options, request: &request };
     if request.stdin {
         if request.delete || !names.is_empty() {
             return Err(usage());
@@ -169,20 +144,12 @@ fn usage() -> Failure {
 /// The values that all forms of the command share.
 struct Context<'a> {
     run: &'a Invocation,
-    repo: &'a Repository,
-    settings: &'a Settings,
+    library: sapwood::Context<'a>,
     options: &'a refs::Options,
     request: &'a Request,
 }
 
-/// An edit that was refused before it was added to the transaction.
-struct Refusal {
-    message: String,
-    /// The kind, if a batch skips the edit and continues.
-    kind: Option<Rejection>,
-}
-
-impl<'a> Context<'a> {
+impl Context<'_> {
     fn update(&self, name: &BString, new: &BString, old: Option<&BString>) -> Result<u8, Failure> {
         let value = self.object(new.as_bstr())?;
         let value = value.ok_or_else(|| Failure::fatal(format!("{new}: not a valid SHA1")))?;
@@ -190,39 +157,36 @@ impl<'a> Context<'a> {
             None => Old::Any,
             Some(old) => Old::Id(self.old(old)?),
         };
-        let edit = Edit { old, ..self.edit(name.as_bstr(), value) };
-        let failed =
-            |message: String| Failure::fatal(format!("update_ref failed for ref '{name}': {message}"));
-        let mut objects = Objects::new(self.repo);
-        objects.check(&edit).map_err(|refusal| failed(refusal.message))?;
-        let mut transaction = self.transaction()?;
-        let done = transaction.add(edit).and_then(|()| transaction.commit());
-        done.map(|_| 0).map_err(|error| {
-            let advice = error.advice();
-            vetoed(&error).unwrap_or_else(|| failed(error.to_string()).advised(advice))
+        let failed = |reason: String| Failure::fatal(format!("update_ref failed for ref '{name}': {reason}"));
+        self.make(Edit { old, ..self.edit(name.as_bstr(), value) }).map_err(|error| match error {
+            sapwood::Error::Failed(reason) => failed(reason.to_string()),
+            sapwood::Error::Refs(error) if !error.is_veto() => {
+                failed(error.to_string()).advised(error.advice())
+            }
+            error => error.into(),
         })
     }
 
     fn delete(&self, name: &BString, old: Option<&BString>) -> Result<u8, Failure> {
         let old = old.map(|old| self.old(old)).transpose()?.filter(|old| !old.is_null());
-        let null = ObjectId::null(self.repo.hash());
         let edit = Edit {
             old: old.map_or(Old::Any, Old::Id),
             log: NewLog::ByPolicy,
-            ..self.edit(name.as_bstr(), null)
+            ..self.edit(name.as_bstr(), self.null())
         };
-        let mut transaction = self.transaction()?;
-        let done = transaction.add(edit).and_then(|()| transaction.commit());
-        done.map(|_| 0).map_err(|error| {
-            let advice = error.advice();
-            vetoed(&error).unwrap_or_else(|| Failure::error(error.to_string()).advised(advice))
-        })
+        self.make(edit).map_err(not_changed)
+    }
+
+    /// Makes one edit. Returns the exit code.
+    fn make(&self, edit: Edit) -> Result<u8, sapwood::Error> {
+        let request = update_ref::Request { edits: vec![edit], ..Default::default() };
+        update_ref::apply(self.library, self.options, request).map(|_| 0)
     }
 
     /// Returns the old value on the command line. Empty text means that the ref must not exist.
     fn old(&self, text: &BString) -> Result<ObjectId, Failure> {
         if text.is_empty() {
-            return Ok(ObjectId::null(self.repo.hash()));
+            return Ok(self.null());
         }
         let wrong = || Failure::fatal(format!("{text}: not a valid old SHA1"));
         self.object(text.as_bstr())?.ok_or_else(wrong)
@@ -230,89 +194,23 @@ impl<'a> Context<'a> {
 
     /// Returns an edit with the options applied.
     fn edit(&self, name: &BStr, new: ObjectId) -> Edit {
-        let Request { reason, no_deref, create_reflog, .. } = self.request;
+        let Request { reason, create_reflog, .. } = self.request;
         Edit {
-            follow: if *no_deref { Follow::No } else { Follow::Yes },
+            follow: self.follow(),
             log: if *create_reflog { NewLog::Always } else { NewLog::ByPolicy },
             ..Edit::set(name, new, reason.as_ref().map_or(BStr::new(""), |reason| reason.as_bstr()))
         }
     }
 
-    /// Returns the object that a word names. A full object name need not exist.
+    fn follow(&self) -> Follow {
+        if self.request.no_deref { Follow::No } else { Follow::Yes }
+    }
+
+    fn null(&self) -> ObjectId {
+        ObjectId::null(self.library.repo.hash())
+    }
+
     fn object(&self, word: &BStr) -> Result<Option<ObjectId>, Failure> {
-        if let Some(oid) = ObjectId::from_hex(self.repo.hash(), word) {
-            return Ok(Some(oid));
-        }
-        if !word.iter().any(|byte| b"^~:@".contains(byte)) {
-            self.repo.ignored_refs(word).iter().for_each(console::warning);
-        }
-        let found = match self.repo.resolve(word) {
-            Ok(found) => found,
-            Err(error) if error.is_unreadable() || error.is_final() => return Err(error.into()),
-            Err(_) => None,
-        };
-        if found.is_some() {
-            revisions::warn_ambiguous(self.repo, self.settings, word, 1)?;
-        }
-        Ok(found)
-    }
-
-    /// Returns a new transaction, which notifies the hook if it exists.
-    fn transaction(&self) -> Result<RefTransaction<'a>, Failure> {
-        let failures = if self.request.batch { Failures::RejectOne } else { Failures::EndAll };
-        let mut transaction = RefTransaction::new(self.options, failures);
-        let (repo, settings) = (self.repo, self.settings);
-        if hooks::has_reference_transaction(repo, settings)? {
-            transaction.observed_by(Box::new(move |stage, lines| {
-                let code = hooks::reference_transaction(repo, settings, &stage.to_string(), lines);
-                code.is_ok_and(|code| code == 0)
-            }));
-        }
-        Ok(transaction)
-    }
-}
-
-/// Returns the failure if the hook aborted the transaction. Git prints no other message before it.
-fn vetoed(error: &refs::Error) -> Option<Failure> {
-    matches!(error, refs::Error::Vetoed { .. }).then(|| Failure::fatal(error.to_string()))
-}
-
-/// Validates new values. Each object is read once.
-struct Objects<'a> {
-    reader: repo::objects::Reader<'a>,
-    known: std::collections::HashMap<ObjectId, Option<repo::objects::Kind>>,
-}
-
-impl<'a> Objects<'a> {
-    fn new(repo: &'a Repository) -> Objects<'a> {
-        Objects { reader: repo.objects().reader(), known: std::collections::HashMap::new() }
-    }
-
-    /// Refuses an edit whose new value is not an object, or not a commit for a branch.
-    fn check(&mut self, edit: &Edit) -> Result<(), Refusal> {
-        let new = match edit.new {
-            refs::New::Id(new) if !new.is_null() => new,
-            _ => return Ok(()),
-        };
-        let name = edit.name.as_bstr();
-        // Git checks the name before the object.
-        if let Err(error) = refs::check_name_of(edit) {
-            return Err(Refusal { message: error.to_string(), kind: None });
-        }
-        let Objects { reader, known } = self;
-        let kind = known.entry(new).or_insert_with(|| match reader.header(&new) {
-            // Do not read a blob, which may be larger than memory.
-            Ok((repo::objects::Kind::Blob, _)) => Some(repo::objects::Kind::Blob),
-            _ => reader.read(&new).ok().map(|(kind, _)| kind),
-        });
-        let is_branch = name == "HEAD" || name.starts_with(b"refs/heads/");
-        let message = match kind {
-            None => format!("trying to write ref '{name}' with nonexistent object {new}"),
-            Some(kind) if *kind != repo::objects::Kind::Commit && is_branch => {
-                format!("trying to write non-commit object {new} to branch '{name}'")
-            }
-            Some(_) => return Ok(()),
-        };
-        Err(Refusal { message, kind: Some(Rejection::InvalidNewValue) })
+        Ok(update_ref::object(self.library, word)?)
     }
 }

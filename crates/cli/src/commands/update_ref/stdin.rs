@@ -1,14 +1,14 @@
 //! `update-ref --stdin`: commands from standard input, each executed as it arrives.
 
 use bstr::{BString, ByteSlice as _};
-use format::refname::{self, Levels};
-use sapwood::ObjectId;
-use store::refs::{Edit, Follow, New, NewLog, Old, RefTransaction, Rejected};
+use sapwood::{
+    ObjectId, refs,
+    update_ref::{Control, Edit, Failures, Follow, New, NewLog, Old, Rejected, Session},
+};
 
 use super::{
-    Context, Objects,
+    Context,
     line::{Argument, Line, is_space},
-    vetoed,
 };
 use crate::{
     session::input::Input,
@@ -17,17 +17,6 @@ use crate::{
         failure::Failure,
     },
 };
-
-/// The state of the session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
-    /// Updates without `start`: the end of the input commits them.
-    Open,
-    /// After `start`: the end of the input aborts them.
-    Started,
-    Prepared,
-    Closed,
-}
 
 /// A command of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,38 +30,31 @@ enum Verb {
     SymrefDelete,
     SymrefVerify,
     Option,
-    Start,
-    Prepare,
-    Abort,
-    Commit,
+    Control(Control),
 }
 
-/// The commands: the name, the number of arguments, and the next state.
-const VERBS: [(Verb, &str, usize, State); 13] = [
-    (Verb::Update, "update", 3, State::Open),
-    (Verb::Create, "create", 2, State::Open),
-    (Verb::Delete, "delete", 2, State::Open),
-    (Verb::Verify, "verify", 2, State::Open),
-    (Verb::SymrefUpdate, "symref-update", 4, State::Open),
-    (Verb::SymrefCreate, "symref-create", 2, State::Open),
-    (Verb::SymrefDelete, "symref-delete", 2, State::Open),
-    (Verb::SymrefVerify, "symref-verify", 2, State::Open),
-    (Verb::Option, "option", 1, State::Open),
-    (Verb::Start, "start", 0, State::Started),
-    (Verb::Prepare, "prepare", 0, State::Prepared),
-    (Verb::Abort, "abort", 0, State::Closed),
-    (Verb::Commit, "commit", 0, State::Closed),
+/// The commands: the name, and the number of arguments.
+const VERBS: [(Verb, &str, usize); 13] = [
+    (Verb::Update, "update", 3),
+    (Verb::Create, "create", 2),
+    (Verb::Delete, "delete", 2),
+    (Verb::Verify, "verify", 2),
+    (Verb::SymrefUpdate, "symref-update", 4),
+    (Verb::SymrefCreate, "symref-create", 2),
+    (Verb::SymrefDelete, "symref-delete", 2),
+    (Verb::SymrefVerify, "symref-verify", 2),
+    (Verb::Option, "option", 1),
+    (Verb::Control(Control::Start), "start", 0),
+    (Verb::Control(Control::Prepare), "prepare", 0),
+    (Verb::Control(Control::Abort), "abort", 0),
+    (Verb::Control(Control::Commit), "commit", 0),
 ];
 
 /// Runs the session. Returns the exit code.
 pub(super) fn run(context: &Context<'_>) -> Result<u8, Failure> {
-    let mut session = Session {
-        context,
-        objects: Objects::new(context.repo),
-        transaction: Some(context.transaction()?),
-        state: State::Open,
-        follow: if context.request.no_deref { Follow::No } else { Follow::Yes },
-    };
+    let failures = if context.request.batch { Failures::RejectOne } else { Failures::EndAll };
+    let session = Session::new(context.library, context.options, failures)?;
+    let mut commands = Commands { context, session, follow: context.follow() };
     let end = if context.request.nul { 0 } else { b'\n' };
     let mut input = Input::new(context.run)?;
     let (mut line, mut more) = (Vec::new(), Vec::new());
@@ -81,7 +63,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<u8, Failure> {
         if !input.raw_line(end, &mut line)? {
             break;
         }
-        let (verb, name, count, next) = verb_of(&line, end)?;
+        let (verb, name, count) = verb_of(&line, end)?;
         if context.request.nul {
             for _ in 1..count {
                 if !input.raw_line(end, &mut more)? {
@@ -90,18 +72,19 @@ pub(super) fn run(context: &Context<'_>) -> Result<u8, Failure> {
                 line.extend_from_slice(&more);
             }
         }
-        session.enter(next)?;
-        session.execute(
-            verb,
-            name,
-            Line::new(&line, name.len() + usize::from(count > 0), context.request.nul),
-        )?;
+        commands.session.allows(match verb {
+            Verb::Control(control) => Some(control),
+            _ => None,
+        })?;
+        let at = name.len() + usize::from(count > 0);
+        commands.execute(verb, name, Line::new(&line, at, context.request.nul))?;
     }
-    session.end()
+    commands.session.end()?.iter().for_each(report);
+    Ok(0)
 }
 
 /// Parses the command of a line.
-fn verb_of(line: &[u8], end: u8) -> Result<(Verb, &'static str, usize, State), Failure> {
+fn verb_of(line: &[u8], end: u8) -> Result<(Verb, &'static str, usize), Failure> {
     let shown = || line[..line.find_byte(0).unwrap_or(line.len())].as_bstr();
     match line.first() {
         Some(first) if *first == end => return Err(Failure::fatal("empty command in input")),
@@ -110,7 +93,7 @@ fn verb_of(line: &[u8], end: u8) -> Result<(Verb, &'static str, usize, State), F
         }
         _ => {}
     }
-    let is_meant = |(_, name, count, _): &&(Verb, &str, usize, State)| {
+    let is_meant = |(_, name, count): &&(Verb, &str, usize)| {
         let after = line.strip_prefix(name.as_bytes()).map(|rest| rest.first().copied().unwrap_or(0));
         after == Some(if *count > 0 { b' ' } else { end })
     };
@@ -118,37 +101,14 @@ fn verb_of(line: &[u8], end: u8) -> Result<(Verb, &'static str, usize, State), F
     found.ok_or_else(|| Failure::Fatal(text!("unknown command: ", shown())))
 }
 
-struct Session<'a> {
+struct Commands<'a> {
     context: &'a Context<'a>,
-    objects: Objects<'a>,
-    /// The open transaction; `None` after it was closed.
-    transaction: Option<RefTransaction<'a>>,
-    state: State,
+    session: Session<'a>,
     /// Applies to the next command only.
     follow: Follow,
 }
 
-impl Session<'_> {
-    /// Changes the state, if the command is allowed.
-    fn enter(&mut self, next: State) -> Result<(), Failure> {
-        match self.state {
-            State::Started if next == State::Started => {
-                return Err(Failure::fatal("cannot restart ongoing transaction"));
-            }
-            State::Open | State::Started => self.state = self.state.max(next),
-            State::Prepared if next != State::Closed => {
-                return Err(Failure::fatal("prepared transactions can only be closed"));
-            }
-            State::Prepared => self.state = next,
-            State::Closed if next != State::Started => return Err(Failure::fatal("transaction is closed")),
-            State::Closed => {
-                self.state = next;
-                self.transaction = Some(self.context.transaction()?);
-            }
-        }
-        Ok(())
-    }
-
+impl Commands<'_> {
     fn execute(&mut self, verb: Verb, name: &'static str, mut line: Line<'_>) -> Result<(), Failure> {
         let edit = match verb {
             Verb::Update => self.update(&mut line)?,
@@ -160,79 +120,38 @@ impl Session<'_> {
             Verb::SymrefDelete => self.symref_delete(&mut line)?,
             Verb::SymrefVerify => self.symref_verify(&mut line)?,
             Verb::Option => return self.option(&line),
-            Verb::Start | Verb::Prepare | Verb::Abort | Verb::Commit => {
+            Verb::Control(control) => {
                 line.finish(name)?;
-                return self.control(verb, name);
+                return self.control(control, name);
             }
         };
-        self.add(verb, edit)
-    }
-
-    /// Adds an edit, or rejects it alone with `--batch-updates`.
-    fn add(&mut self, verb: Verb, edit: Edit) -> Result<(), Failure> {
-        self.follow = if self.context.request.no_deref { Follow::No } else { Follow::Yes };
-        let Err(refusal) = self.objects.check(&edit) else {
-            let transaction = self.transaction.as_mut().expect("it is open while commands may add edits");
-            return transaction.add(edit).map_err(|error| Failure::fatal(error.to_string()));
-        };
-        let (Edit { name, new: New::Id(new), old, .. }, Some(kind), true) =
-            (edit, refusal.kind, self.context.request.batch)
-        else {
-            return Err(Failure::fatal(refusal.message));
-        };
-        let old = match old {
-            Old::Id(oid) if verb != Verb::Create => Some(oid),
-            _ => None,
-        };
-        report(&Rejected { name, new: Some(new), old, kind, message: refusal.message });
+        self.follow = self.context.follow();
+        if let Some(rejected) = self.session.add(edit)? {
+            let old = rejected.old.filter(|_| verb != Verb::Create);
+            report(&Rejected { old, ..rejected });
+        }
         Ok(())
     }
 
-    fn control(&mut self, verb: Verb, name: &str) -> Result<(), Failure> {
-        let failed = |error: store::refs::Error| {
-            let advice = error.advice();
-            vetoed(&error).unwrap_or_else(|| Failure::fatal(format!("{name}: {error}")).advised(advice))
-        };
-        match verb {
-            Verb::Prepare => {
-                let transaction = self.transaction.as_mut().expect("a closed one cannot be prepared");
-                transaction.prepare().map_err(failed)?;
+    fn control(&mut self, control: Control, name: &str) -> Result<(), Failure> {
+        let rejected = self.session.control(control).map_err(|error| match error {
+            sapwood::Error::Refs(error) if !error.is_veto() => {
+                Failure::fatal(format!("{name}: {error}")).advised(error.advice())
             }
-            Verb::Abort => self.transaction.take().expect("it is open").abort(),
-            Verb::Commit => {
-                let rejected = self.transaction.take().expect("it is open").commit().map_err(failed)?;
-                rejected.iter().for_each(report);
-            }
-            _ => {}
-        }
+            error => error.into(),
+        })?;
+        rejected.iter().for_each(report);
         console::out(text!(name, ": ok"));
         console::flush();
         Ok(())
     }
 
-    /// Handles the end of the input.
-    fn end(mut self) -> Result<u8, Failure> {
-        match (self.state, self.transaction.take()) {
-            (State::Open, Some(transaction)) => {
-                let rejected = transaction.commit().map_err(|error| {
-                    let advice = error.advice();
-                    Failure::fatal(error.to_string()).advised(advice)
-                })?;
-                rejected.iter().for_each(report);
-            }
-            (State::Started | State::Prepared, Some(transaction)) => transaction.abort(),
-            _ => {}
-        }
-        Ok(0)
-    }
-
     fn edit(&self, name: &BString, new: New, old: Old) -> Edit {
-        let edit = self.context.edit(name.as_bstr(), ObjectId::null(self.context.repo.hash()));
-        Edit { new, old, follow: self.follow, ..edit }
+        Edit { new, old, follow: self.follow, ..self.context.edit(name.as_bstr(), self.null()) }
     }
 
     fn null(&self) -> ObjectId {
-        ObjectId::null(self.context.repo.hash())
+        self.context.null()
     }
 
     /// Reads the new value of a ref; `None` if it is missing.
@@ -323,7 +242,7 @@ impl Session<'_> {
                         let found = self.context.object(value.as_bstr())?;
                         Old::Id(found.ok_or_else(|| wrong(text!("invalid oid: ", value)))?)
                     }
-                    b"ref" if refname::check(value.as_bstr(), Levels::One).is_err() => {
+                    b"ref" if !refs::is_valid(value.as_bstr()) => {
                         return Err(wrong(text!("invalid ref: ", value)));
                     }
                     b"ref" => Old::Symbolic(value),

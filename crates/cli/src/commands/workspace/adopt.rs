@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use bstr::BString;
 use engine::workspace::{record, union::Union};
 use repo::{OpenOptions, Repository};
-use sapwood::workspace::monitor::{Remote, monitor_settings};
+use sapwood::workspace::monitor::{self, Remote};
 
 use super::{
     context,
@@ -19,6 +19,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        files,
     },
 };
 
@@ -29,8 +30,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [dir] = words.as_slice() else { return Err(Failure::fatal("name the directory of one union")) };
     let union = Union::mounted_at(&run.path(dir)?)?;
     let repo = Repository::open(&OpenOptions { cwd: union.dir.clone(), ..run.outside() })?;
-    let is_top =
-        repo.work_tree().and_then(|top| sys::by_path::canonical(top).ok()).as_ref() == Some(&union.dir);
+    let is_top = repo.work_tree().and_then(|top| files::canonical(top).ok()).as_ref() == Some(&union.dir);
     if !is_top {
         return Err(Failure::fatal(format!("'{}' is not the top of a worktree", union.dir.display())));
     }
@@ -41,13 +41,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     union.adopt(repo.git_dir(), &settings.fsync)?;
     sapwood::worktree_config::begin(&repo, &settings)?;
     let remote = if union.is_fuse() { Remote::Fuse } else { Remote::No };
-    let file = repo.git_dir().join("config.worktree");
-    store::config::edit(
-        &file,
-        &monitor_settings(&context::this_program()?, remote),
-        &settings.config_locks,
-        &settings.fsync,
-    )?;
+    monitor::configure(repo.git_dir(), &settings, &context::this_program()?, remote)?;
     let mut status = Command::new(context::this_program()?);
     status.current_dir(&union.dir).arg("status").stdin(Stdio::null()).stdout(Stdio::null());
     let examined =

@@ -18,15 +18,12 @@ use engine::workspace::{
     union::{self, Union},
     upper::{Layer, MonitorClient},
 };
-use format::index::{self};
 use repo::Repository;
-use sapwood::index::Index;
-use store::index::{Access, ReadOptions};
-use sys::by_path;
+use sapwood::index::{Access, Index, has_entry_below, load_as_is};
 
 use crate::{
     session::{invocation::Invocation, monitor},
-    term::{console, failure::Failure, text::os_str},
+    term::{console, failure::Failure, files, text::os_str},
 };
 
 /// The version of the protocol.
@@ -76,9 +73,7 @@ fn layer_at(run: &Invocation, top: &Path) -> Result<Result<Layer, union::Error>,
     let gitfile = top.join(".git");
     let named = path_in(&gitfile, b"gitdir: ", top);
     let git_dir = named.clone().unwrap_or_else(|| gitfile.clone());
-    let user = sys::user::effective_uid();
-    let is_own = |path: &Path| matches!(by_path::stat(path), Ok(Some(stat)) if stat.uid == user);
-    if ![&*gitfile, top, &*git_dir].into_iter().all(is_own) {
+    if !files::are_own(&[&gitfile, top, &git_dir]) {
         repo::check_worktree_owner(&run.outside(), top, Some(&gitfile), &git_dir)?;
     }
     if named.is_some()
@@ -101,7 +96,7 @@ fn common_of(git_dir: &Path) -> Option<PathBuf> {
 
 /// Returns the path after `lead` in a file, relative to `base`.
 fn path_in(file: &Path, lead: &[u8], base: &Path) -> Option<PathBuf> {
-    let content = by_path::read(file).ok()??;
+    let content = files::read(file).ok()??;
     let path = content.strip_prefix(lead)?.trim_end_with(|letter| letter == '\n');
     Some(base.join(os_str(path)))
 }
@@ -122,28 +117,10 @@ impl Tracked {
     /// every directory may have one.
     fn is_above_any(&mut self, repo: &Repository, path: &BStr) -> bool {
         self.scans += 1;
-        if self.scans <= Self::SCANS && scan(repo, path) == Some(false) {
+        if self.scans <= Self::SCANS && has_entry_below(repo, path) == Some(false) {
             return false;
         }
-        let index = self.index.get_or_init(|| {
-            let options = ReadOptions { access: Access::Lookups, ..ReadOptions::default() };
-            store::index::load(&repo.index_path(), repo.hash(), &options).ok()
-        });
+        let index = self.index.get_or_init(|| load_as_is(repo, Access::Lookups).ok());
         index.as_ref().is_none_or(|index| !index.range_below(path).is_empty())
     }
-}
-
-/// Searches the bytes of the index, and of its shared index, for a path below a directory. Returns
-/// `None` if the search is inconclusive.
-fn scan(repo: &Repository, path: &BStr) -> Option<bool> {
-    let unreadable = sys::unreadable_page_count();
-    let mapped = |file: &Path| sys::Map::of(&by_path::open(file).ok()?).ok();
-    let file = repo.index_path();
-    let own = mapped(&file)?;
-    let mut found = index::has_entry_below(&own, repo.hash(), path)?;
-    if let Some(shared) = index::summarize(&own, repo.hash())?.shared {
-        let shared = mapped(&file.with_file_name(format!("sharedindex.{shared}")))?;
-        found |= index::has_entry_below(&shared, repo.hash(), path)?;
-    }
-    (sys::unreadable_page_count() == unreadable).then_some(found)
 }

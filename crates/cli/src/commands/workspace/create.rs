@@ -26,7 +26,6 @@ use sapwood::{
     worktree::records::Given,
 };
 use serde_json::Value;
-use sys::by_path;
 
 use super::{
     build,
@@ -48,6 +47,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        files,
     },
 };
 
@@ -127,7 +127,7 @@ pub(crate) fn at(
     let added = worktree_context::Request { detach, quiet, ..worktree_context::Request::default() };
     let args = [top.as_os_str().as_bytes().into(), start];
     let code = add::add(&context.worktree_context(), &added, &args, Some(&maker))?;
-    let dir = by_path::realpath_forgiving(top);
+    let dir = files::realpath_forgiving(top);
     if !quiet && let Some(workspace) = context.all()?.iter().find(|found| found.record.dir == dir) {
         mounts::tell_visibility(workspace);
     }

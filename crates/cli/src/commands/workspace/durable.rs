@@ -7,7 +7,7 @@ use sapwood::workspace::durable;
 
 use crate::{
     session::invocation::Invocation,
-    term::{failure::Failure, text::os_str},
+    term::{failure::Failure, process, text::os_str},
 };
 
 /// Runs that process: `workspace harden-base <base directory> <name> <state>`.
@@ -16,7 +16,7 @@ pub(super) fn harden(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
     // At a system shutdown, SIGTERM ends it.
-    sys::end_by_signals();
+    process::end_by_signals();
     let path = |word| Path::new(os_str(word));
     durable::harden(path(dir), &name.to_string(), path(state))?;
     Ok(0)

@@ -55,22 +55,12 @@ pub(super) const COMMAND: Command = Command {
 /// The values that the records of the subcommands share.
 const SUBCOMMAND: Command = Command { group: Group::Own, ..Command::BASE };
 
+/// A subcommand whose arguments after the first one are revisions.
+const OF_REVISION: Command = Command { revisions: Revisions::AfterFirst, ..SUBCOMMAND };
+
 const SUBCOMMANDS: &[Command] = &[
-    Command {
-        name: "workspace create",
-        summary: "Create a workspace",
-        syntax: &CREATE,
-        revisions: Revisions::AfterFirst,
-        run: create::run,
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "workspace list",
-        summary: "List the workspaces",
-        syntax: &LIST,
-        run: list::run,
-        ..SUBCOMMAND
-    },
+    OF_REVISION.named("workspace create", "Create a workspace", &CREATE, create::run),
+    SUBCOMMAND.named("workspace list", "List the workspaces", &LIST, list::run),
     Command {
         name: "workspace conflicts",
         summary: "Show which workspaces would conflict",
@@ -96,27 +86,9 @@ const SUBCOMMANDS: &[Command] = &[
         run: land::run,
         ..SUBCOMMAND
     },
-    Command {
-        name: "workspace exec",
-        summary: "Run a command in a workspace",
-        syntax: &EXEC,
-        run: exec::run,
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "workspace enter",
-        summary: "Start a shell in a workspace",
-        syntax: &ENTER,
-        run: exec::enter,
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "workspace mount",
-        summary: "Mount workspaces",
-        syntax: &MOUNT,
-        run: mount::run,
-        ..SUBCOMMAND
-    },
+    SUBCOMMAND.named("workspace exec", "Run a command in a workspace", &EXEC, exec::run),
+    SUBCOMMAND.named("workspace enter", "Start a shell in a workspace", &ENTER, exec::enter),
+    SUBCOMMAND.named("workspace mount", "Mount workspaces", &MOUNT, mount::run),
     Command {
         name: "workspace dir",
         summary: "Print the directory of a workspace, and mount it if necessary",
@@ -126,13 +98,12 @@ const SUBCOMMANDS: &[Command] = &[
         run: mount::print_dir,
         ..SUBCOMMAND
     },
-    Command {
-        name: "workspace unmount",
-        summary: "Unmount workspaces, and keep their changes",
-        syntax: &UNMOUNT,
-        run: mount::unmount_each,
-        ..SUBCOMMAND
-    },
+    SUBCOMMAND.named(
+        "workspace unmount",
+        "Unmount workspaces, and keep their changes",
+        &UNMOUNT,
+        mount::unmount_each,
+    ),
     Command {
         name: "workspace sync",
         summary: "Make the changes of workspaces durable",
@@ -143,20 +114,8 @@ const SUBCOMMANDS: &[Command] = &[
         run: crash::sync,
         ..SUBCOMMAND
     },
-    Command {
-        name: "workspace freeze",
-        summary: "Keep workspaces unmounted and unchanged",
-        syntax: &FREEZE,
-        run: freeze::run,
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "workspace thaw",
-        summary: "Mount frozen workspaces again",
-        syntax: &THAW,
-        run: freeze::thaw,
-        ..SUBCOMMAND
-    },
+    SUBCOMMAND.named("workspace freeze", "Keep workspaces unmounted and unchanged", &FREEZE, freeze::run),
+    SUBCOMMAND.named("workspace thaw", "Mount frozen workspaces again", &THAW, freeze::thaw),
     Command {
         name: "workspace adopt",
         summary: "Let a mounted union report its changes",
@@ -181,21 +140,8 @@ const SUBCOMMANDS: &[Command] = &[
         run: gc::run,
         ..SUBCOMMAND
     },
-    Command {
-        name: "workspace move",
-        summary: "Move a workspace",
-        syntax: &MOVE,
-        run: relocate::run,
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "workspace rebase",
-        summary: "Put a workspace on another commit's base",
-        syntax: &REBASE,
-        revisions: Revisions::AfterFirst,
-        run: rebase::run,
-        ..SUBCOMMAND
-    },
+    SUBCOMMAND.named("workspace move", "Move a workspace", &MOVE, relocate::run),
+    OF_REVISION.named("workspace rebase", "Put a workspace on another commit's base", &REBASE, rebase::run),
     Command {
         name: "workspace quota",
         summary: "Show or change the quota of a workspace",
@@ -207,13 +153,7 @@ const SUBCOMMANDS: &[Command] = &[
         run: quota::run,
         ..SUBCOMMAND
     },
-    Command {
-        name: "workspace remove",
-        summary: "Remove workspaces",
-        syntax: &REMOVE,
-        run: remove::run,
-        ..SUBCOMMAND
-    },
+    SUBCOMMAND.named("workspace remove", "Remove workspaces", &REMOVE, remove::run),
     Command {
         name: "workspace hook",
         summary: "Create or remove a workspace for a coding agent",
@@ -226,22 +166,10 @@ const SUBCOMMANDS: &[Command] = &[
         run: hook::run,
         ..SUBCOMMAND
     },
-    Command {
-        name: "workspace doctor",
-        summary: "Show which backends work here",
-        syntax: &DOCTOR,
-        run: doctor::run,
-        ..SUBCOMMAND
-    },
+    SUBCOMMAND.named("workspace doctor", "Show which backends work here", &DOCTOR, doctor::run),
     Command { name: "workspace changes", group: Group::Internal, run: changes::run, ..SUBCOMMAND },
     Command { name: "workspace serve-contents", group: Group::Internal, run: contents::run, ..SUBCOMMAND },
     Command { name: "workspace harden-base", group: Group::Internal, run: durable::harden, ..SUBCOMMAND },
     Command { name: "workspace hold", group: Group::Internal, run: mounts::hold, ..SUBCOMMAND },
-    Command {
-        name: "workspace base",
-        summary: "Manage the bases of workspaces",
-        syntax: &BASE,
-        run: base::run,
-        ..SUBCOMMAND
-    },
+    SUBCOMMAND.named("workspace base", "Manage the bases of workspaces", &BASE, base::run),
 ];

@@ -15,6 +15,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        process,
         text::os_str,
     },
 };
@@ -49,7 +50,7 @@ pub(super) fn hold(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
     // At a system shutdown, SIGTERM ends the holder.
-    sys::end_by_signals();
+    process::end_by_signals();
     let workspace = record::find(Path::new(os_str(common)), os_str(name))?;
     if let Some(mut layers) = layers(&workspace)? {
         layers.durability = if sync == "always" { Durability::Synced } else { Durability::Volatile };

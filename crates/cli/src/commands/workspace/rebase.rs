@@ -1,10 +1,7 @@
 //! `workspace rebase`. See [`sapwood::workspace::rebase`].
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::workspace::{
-    backend::Backend,
-    record::{self, Workspace},
-};
+use engine::workspace::{backend::Backend, record};
 use sapwood::workspace::rebase::{self, Exchange, Rebase, Replacement};
 use serde_json::json;
 
@@ -79,14 +76,4 @@ fn switch(
     let replacement =
         exchange.map(|exchange| Replacement::new(rebase, context, &source, exchange)).transpose()?;
     branch::run_with(run, &repo, &settings, switch, Some(source), replacement.as_ref())
-}
-
-/// See [`rebase::recover`].
-pub(super) fn recover(context: &Context<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
-    Ok(rebase::recover(&context.worktree_context(), &context.settings, workspace)?)
-}
-
-/// See [`rebase::discard_old`].
-pub(super) fn discard_old(context: &Context<'_>, workspace: &Workspace) -> Result<(), Failure> {
-    Ok(rebase::discard_old(&context.worktree_context(), workspace)?)
 }

@@ -3,21 +3,19 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BString, ByteSlice as _};
-use engine::workspace::record::Workspace;
 use sapwood::workspace::relocate;
 use serde_json::json;
-use sys::by_path;
 
 use super::{
     context::{self, Context, json_path},
     request::{MOVE, Request},
 };
 use crate::{
-    commands::worktree::context::WorktreeContext,
     session::invocation::Invocation,
     term::{
         console::{self, text},
         failure::Failure,
+        files,
     },
 };
 
@@ -34,7 +32,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let worktree_context = context.worktree_context();
     let to = worktree_context.given(to.as_bstr())?;
     relocate::check(&worktree_context, &workspace, &to)?;
-    let moved = relocate::relocate(&worktree_context, &workspace, &by_path::realpath_forgiving(&to.path))?;
+    let moved = relocate::relocate(&worktree_context, &workspace, &files::realpath_forgiving(&to.path))?;
     if request.json {
         let dir = json_path(&moved.record.dir);
         context::print_document(json!({"name": workspace.name.to_string_lossy(), "dir": dir}));
@@ -42,18 +40,4 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         console::eprint_line(text!("Workspace at '", moved.record.dir.as_os_str().as_bytes(), "'"));
     }
     Ok(0)
-}
-
-/// See [`relocate::recover`].
-pub(super) fn recover(context: &Context<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
-    Ok(relocate::recover(&context.worktree_context(), &context.settings, workspace)?)
-}
-
-/// See [`relocate::forget`].
-pub(super) fn forget(
-    worktree_context: &WorktreeContext<'_>,
-    id: &std::ffi::OsStr,
-    dir: &std::path::Path,
-) -> Result<(), Failure> {
-    if relocate::forget(worktree_context, id, dir)? { Ok(()) } else { Err(Failure::Reported(1)) }
 }

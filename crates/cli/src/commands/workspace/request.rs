@@ -42,27 +42,16 @@ pub(super) struct Request {
     pub(super) budget: Option<BString>,
 }
 
-const JSON: Opt<Set<Request>> =
-    Opt::flag("--json", "print one JSON document", |request: &mut Request| &mut request.json);
-const QUIET: Opt<Set<Request>> =
-    Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet);
+const JSON: Opt<Set<Request>> = Opt::flag("--json", "print one JSON document", field!(json));
+const QUIET: Opt<Set<Request>> = Opt::flag("-q, --quiet", "print only errors", field!(quiet));
 const PROGRESS: Opt<Set<Request>> =
-    Opt::choice("--progress", "show progress without a terminal too", |request: &mut Request| {
-        &mut request.progress
-    });
+    Opt::choice("--progress", "show progress without a terminal too", field!(progress));
 const BASE_DIR: Opt<Set<Request>> =
-    Opt::text("--base-dir <dir>", "the directory of the bases (sapwood.baseDir)", |request: &mut Request| {
-        &mut request.base_dir
-    });
-const SHOW_AT: Opt<Set<Request>> = Opt::text(
-    "--at <dir>",
-    "show the workspace at this directory, only to the command",
-    |request: &mut Request| &mut request.at,
-);
-const FORCE: Opt<Set<Request>> =
-    Opt::flag("-f, --force", "discard unsaved work", |request: &mut Request| &mut request.force);
-const DRY_RUN: Opt<Set<Request>> =
-    Opt::flag("-n, --dry-run", "only say what would be done", |request: &mut Request| &mut request.dry_run);
+    Opt::text("--base-dir <dir>", "the directory of the bases (sapwood.baseDir)", field!(base_dir));
+const SHOW_AT: Opt<Set<Request>> =
+    Opt::text("--at <dir>", "show the workspace at this directory, only to the command", field!(at));
+const FORCE: Opt<Set<Request>> = Opt::flag("-f, --force", "discard unsaved work", field!(force));
+const DRY_RUN: Opt<Set<Request>> = Opt::flag("-n, --dry-run", "only say what would be done", field!(dry_run));
 
 pub(super) const CREATE: Table<Set<Request>> = Table {
     usage: &[
@@ -70,78 +59,60 @@ pub(super) const CREATE: Table<Set<Request>> = Table {
         "sapwood workspace create [<options>] --exec <name> [<commit>] -- <command>...",
     ],
     options: &[
-        Opt::text("-b <branch>", "create a branch", |request: &mut Request| &mut request.branch),
-        Opt::flag("-d, --detach", "detach HEAD at the commit", |request: &mut Request| &mut request.detach),
-        Opt::text("--dir <path>", "the directory of the workspace", |request: &mut Request| &mut request.dir),
+        Opt::text("-b <branch>", "create a branch", field!(branch)),
+        Opt::flag("-d, --detach", "detach HEAD at the commit", field!(detach)),
+        Opt::text("--dir <path>", "the directory of the workspace", field!(dir)),
         Opt::text(
             "--backend <backend>",
             "auto, image, overlay, overlay-user, fuse, btrfs, reflink or copy",
-            |request: &mut Request| &mut request.backend,
+            field!(backend),
         ),
         BASE_DIR,
         Opt::text(
             "--upper-dir <dir>",
             "the directory that holds the changes, if the repository's file system cannot",
-            |request: &mut Request| &mut request.upper_dir,
+            field!(upper_dir),
         ),
-        Opt::list("--sparse <dir>", "include only this directory (repeatable)", |request: &mut Request| {
-            &mut request.sparse
-        }),
-        Opt::list("--with <path>", "share these ignored files (repeatable)", |request: &mut Request| {
-            &mut request.with
-        }),
-        Opt::text(
-            "--from <workspace>",
-            "take the files of --with from this workspace",
-            |request: &mut Request| &mut request.from,
-        ),
+        Opt::list("--sparse <dir>", "include only this directory (repeatable)", field!(sparse)),
+        Opt::list("--with <path>", "share these ignored files (repeatable)", field!(with)),
+        Opt::text("--from <workspace>", "take the files of --with from this workspace", field!(from)),
         Opt::flag(
             "--recurse-submodules",
             "fill the submodules too, from bases of their own",
-            |request: &mut Request| &mut request.recurse_submodules,
+            field!(recurse_submodules),
         ),
         Opt::flag(
             "--no-include",
             "do not take the ignored files that .worktreeinclude names",
-            |request: &mut Request| &mut request.no_include,
+            field!(no_include),
         ),
-        Opt::flag(
-            "--volatile",
-            "ignore fsync, also with sapwood.workspaceSync=always",
-            |request: &mut Request| &mut request.volatile,
-        ),
+        Opt::flag("--volatile", "ignore fsync, also with sapwood.workspaceSync=always", field!(volatile)),
         Opt::flag(
             "--sealed",
             "make it a repository of its own, for a sandbox that sees only its directory",
-            |request: &mut Request| &mut request.sealed,
+            field!(sealed),
         ),
         Opt::text(
             "--objects <way>",
             "how a sealed workspace gets the objects: auto, reflink, link or copy",
-            |request: &mut Request| &mut request.objects,
+            field!(objects),
         ),
-        Opt::text("--hooks <hooks>", "none, repository or a directory", |request: &mut Request| {
-            &mut request.hooks
-        }),
-        Opt::list(
-            "--config <key=value>",
-            "set this only for the workspace (repeatable)",
-            |request: &mut Request| &mut request.settings,
-        ),
+        Opt::text("--hooks <hooks>", "none, repository or a directory", field!(hooks)),
+        Opt::list("--config <key=value>", "set this only for the workspace (repeatable)", field!(settings)),
         Opt::text(
             "--quota <size>",
             "the most bytes that its changes may have on the disk, such as 2G; or none",
-            |request: &mut Request| &mut request.quota,
+            field!(quota),
         ),
         Opt::text(
             "--at <dir>",
             "let 'exec' and 'enter' show the workspace at this directory, only to their processes",
-            |request: &mut Request| &mut request.at,
+            field!(at),
         ),
         Opt::flag(
             "--exec",
             "run the command in the workspace, then remove it unless something is unsaved",
-            |request: &mut Request| &mut request.exec,
+            field!(exec),
         ),
         PROGRESS,
         JSON,
@@ -156,7 +127,7 @@ pub(super) const LIST: Table<Set<Request>> = Table {
         Opt::flag(
             "-v, --classes",
             "also show what each one is: landed, pushed, unsaved, live, idle since when",
-            |request: &mut Request| &mut request.classes,
+            field!(classes),
         ),
         JSON,
     ],
@@ -172,22 +143,18 @@ pub(super) const CONFLICTS: Table<Set<Request>> = Table {
 pub(super) const LAND: Table<Set<Request>> = Table {
     usage: &["sapwood workspace land [<options>] (--all | <workspace>...)"],
     options: &[
-        Opt::text("--onto <branch>", "the branch that gets the commits", |request: &mut Request| {
-            &mut request.onto
-        }),
+        Opt::text("--onto <branch>", "the branch that gets the commits", field!(onto)),
         Opt::flag(
             "--rebase",
             "replay the commits on a branch that has others, instead of merging",
-            |request: &mut Request| &mut request.rebase,
+            field!(rebase),
         ),
         Opt::text(
             "--check <command>",
             "land only a result in whose worktree this shell command succeeds",
-            |request: &mut Request| &mut request.check,
+            field!(check),
         ),
-        Opt::flag("--all", "land every workspace, in the order of their names", |request: &mut Request| {
-            &mut request.all
-        }),
+        Opt::flag("--all", "land every workspace, in the order of their names", field!(all)),
         JSON,
         QUIET,
     ],
@@ -208,13 +175,7 @@ pub(super) const ENTER: Table<Set<Request>> = Table {
 
 pub(super) const MOUNT: Table<Set<Request>> = Table {
     usage: &["sapwood workspace mount (--all | <workspace>...) [--json]"],
-    options: &[
-        Opt::flag("--all", "mount every workspace of the repository", |request: &mut Request| {
-            &mut request.all
-        }),
-        JSON,
-        QUIET,
-    ],
+    options: &[Opt::flag("--all", "mount every workspace of the repository", field!(all)), JSON, QUIET],
     grammar: Grammar::Mixed,
 };
 
@@ -226,24 +187,13 @@ pub(super) const HOOK: Table<Set<Request>> =
 
 pub(super) const UNMOUNT: Table<Set<Request>> = Table {
     usage: &["sapwood workspace unmount (--all | <workspace>...) [--json]"],
-    options: &[
-        Opt::flag("--all", "unmount every workspace of the repository", |request: &mut Request| {
-            &mut request.all
-        }),
-        JSON,
-        QUIET,
-    ],
+    options: &[Opt::flag("--all", "unmount every workspace of the repository", field!(all)), JSON, QUIET],
     grammar: Grammar::Mixed,
 };
 
 pub(super) const SYNC: Table<Set<Request>> = Table {
     usage: &["sapwood workspace sync (--all | <workspace>...) [--json]"],
-    options: &[
-        Opt::flag("--all", "sync every workspace of the repository", |request: &mut Request| {
-            &mut request.all
-        }),
-        JSON,
-    ],
+    options: &[Opt::flag("--all", "sync every workspace of the repository", field!(all)), JSON],
     grammar: Grammar::Mixed,
 };
 
@@ -261,11 +211,7 @@ pub(super) const REMOVE: Table<Set<Request>> = Table {
 
 pub(super) const REBASE: Table<Set<Request>> = Table {
     usage: &["sapwood workspace rebase [-d] [-q] [--json] <workspace> <commit>"],
-    options: &[
-        Opt::flag("-d, --detach", "detach HEAD at the commit", |request: &mut Request| &mut request.detach),
-        JSON,
-        QUIET,
-    ],
+    options: &[Opt::flag("-d, --detach", "detach HEAD at the commit", field!(detach)), JSON, QUIET],
     grammar: Grammar::Mixed,
 };
 
@@ -302,22 +248,22 @@ pub(super) const GC: Table<Set<Request>> = Table {
         Opt::flag(
             "--landed",
             "also remove workspaces whose commits are in the default branch or the upstream",
-            |request: &mut Request| &mut request.landed,
+            field!(landed),
         ),
         Opt::text(
             "--idle <time>",
             "also remove workspaces that are pushed, or without commits of their own, and idle for so long: 12h, 3d",
-            |request: &mut Request| &mut request.idle,
+            field!(idle),
         ),
         Opt::text(
             "--budget <size>",
             "remove them only until all workspaces together need no more than this: 20G",
-            |request: &mut Request| &mut request.budget,
+            field!(budget),
         ),
         Opt::flag(
             "--all",
             "also unmount what belongs to repositories that were deleted; works outside of a repository",
-            |request: &mut Request| &mut request.all,
+            field!(all),
         ),
         DRY_RUN,
         JSON,
@@ -329,11 +275,9 @@ pub(super) const GC: Table<Set<Request>> = Table {
 pub(super) const DOCTOR: Table<Set<Request>> = Table {
     usage: &["sapwood workspace doctor [--dir <path>] [--json]"],
     options: &[
-        Opt::text("--dir <path>", "the directory of a workspace", |request: &mut Request| &mut request.dir),
+        Opt::text("--dir <path>", "the directory of a workspace", field!(dir)),
         BASE_DIR,
-        Opt::text("--upper-dir <dir>", "the directory that holds the changes", |request: &mut Request| {
-            &mut request.upper_dir
-        }),
+        Opt::text("--upper-dir <dir>", "the directory that holds the changes", field!(upper_dir)),
         JSON,
     ],
     grammar: Grammar::Mixed,
@@ -350,22 +294,18 @@ pub(super) const BASE: Table<Set<Request>> = Table {
         "sapwood workspace base prune [-n] [--unused <time>] [--base-dir <dir>] [--json]",
     ],
     options: &[
-        Opt::text("--backend <backend>", "the backend that will use the base", |request: &mut Request| {
-            &mut request.backend
-        }),
-        Opt::list("--sparse <dir>", "include only this directory (repeatable)", |request: &mut Request| {
-            &mut request.sparse
-        }),
+        Opt::text("--backend <backend>", "the backend that will use the base", field!(backend)),
+        Opt::list("--sparse <dir>", "include only this directory (repeatable)", field!(sparse)),
         Opt::text(
             "--from <directory>",
             "use this clean checkout where it lies, and copy nothing",
-            |request: &mut Request| &mut request.from,
+            field!(from),
         ),
         BASE_DIR,
         Opt::text(
             "--unused <time>",
             "prune only bases that nobody used for so long: 12h, 14d",
-            |request: &mut Request| &mut request.unused,
+            field!(unused),
         ),
         PROGRESS,
         DRY_RUN,

@@ -12,11 +12,11 @@ use engine::{
     workspace::{backend::Mounted, frozen, newer::Source},
 };
 use repo::Repository;
-use sapwood::{Dir, index::Index, worktree::records::open_worktree};
+use sapwood::{Dir, index::Index, sparse_index, worktree::records::open_worktree};
 
 use super::{context::Context, include, maker, mounts, request::Request};
 use crate::{
-    session::{index, settings::Settings, sparse_index},
+    session::{index, settings::Settings},
     term::{console::text, failure::Failure},
 };
 

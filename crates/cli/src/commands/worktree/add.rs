@@ -3,6 +3,7 @@
 use bstr::{BString, ByteSlice as _};
 use repo::keys;
 use sapwood::{
+    UserPath,
     workspace::seal::Start,
     worktree::{
         add::{self, Add, FileSource},
@@ -19,8 +20,6 @@ use crate::{
         text::os_str,
     },
 };
-
-pub(crate) use add::basename;
 
 impl Request {
     /// Returns the request for the library, without the path.
@@ -69,7 +68,7 @@ fn add_sealed(context: &WorktreeContext<'_>, request: &Request, args: &[BString]
         return Err(Failure::fatal(format!("sapwood.sealed does not serve {option}")));
     }
     let at: Given = context.given(path.as_bstr())?;
-    let name = format::refname::sanitized(basename(path.as_bstr()));
+    let name = add::default_name(path.as_bstr());
     let start = Start { name, revision: args.get(1).cloned(), branch: request.branch.clone() };
     create::sealed_at(context, &at, start, request.detach)?;
     Ok(0)
@@ -86,9 +85,9 @@ pub(crate) fn add(
     request.check()?;
     let ([path] | [path, _]) = args else { return Err(context.misused()) };
     let at: Given = context.given(path.as_bstr())?;
-    if path.is_empty() {
-        return Err(Failure::fatal(sys::Refused::Empty.to_string()));
-    }
+    // In a subdirectory the path is not empty after its prefix.
+    let typed = UserPath::new(path);
+    typed.resolve(&context.run.cwd).map_err(|refused| Failure::refused(&typed, refused))?;
     let settings = Settings::read(context.repo)?;
     let source = maker.map(|maker| maker.source(context, &settings));
     let source = source.as_ref().map(|source| source as &dyn FileSource);

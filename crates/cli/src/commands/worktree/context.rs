@@ -14,11 +14,7 @@ use crate::{
     commands::checkout::request::track,
     session::invocation::Invocation,
     term::{
-        args::{
-            Grammar,
-            Native::{Both, On},
-            Opt, Set, Table,
-        },
+        args::{Both, Grammar, On, Opt, Set, Table},
         console::text,
         failure::Failure,
     },
@@ -57,30 +53,21 @@ pub(crate) const ADD: Table<Set<Request>> = Table {
         Opt::count(
             "-f, --force",
             "checkout <branch> even if already checked out in other worktree",
-            |request: &mut Request| &mut request.force,
+            field!(force),
         )
         .native(Both),
-        Opt::text("-b <branch>", "create a new branch", |request: &mut Request| &mut request.branch)
-            .native(Both),
-        Opt::text("-B <branch>", "create or reset a branch", |request: &mut Request| {
-            &mut request.force_branch
-        })
-        .native(Both),
-        Opt::flag("--orphan", "create unborn branch", |request: &mut Request| &mut request.orphan)
-            .native(Both),
-        Opt::flag("-d, --detach", "detach HEAD at named commit", |request: &mut Request| &mut request.detach)
-            .native(Both),
+        Opt::text("-b <branch>", "create a new branch", field!(branch)).native(Both),
+        Opt::text("-B <branch>", "create or reset a branch", field!(force_branch)).native(Both),
+        Opt::flag("--orphan", "create unborn branch", field!(orphan)).native(Both),
+        Opt::flag("-d, --detach", "detach HEAD at named commit", field!(detach)).native(Both),
         Opt::new("--checkout", "populate the new working tree", |request: &mut Request, value| {
             request.no_checkout = !value.on;
             Ok(())
         })
         .native(Both),
-        Opt::flag("--lock", "keep the new working tree locked", |request: &mut Request| &mut request.lock)
-            .native(Both),
-        Opt::text("--reason <string>", "reason for locking", |request: &mut Request| &mut request.reason)
-            .native(Both),
-        Opt::flag("-q, --quiet", "suppress progress reporting", |request: &mut Request| &mut request.quiet)
-            .native(Both),
+        Opt::flag("--lock", "keep the new working tree locked", field!(lock)).native(Both),
+        Opt::text("--reason <string>", "reason for locking", field!(reason)).native(Both),
+        Opt::flag("-q, --quiet", "suppress progress reporting", field!(quiet)).native(Both),
         Opt::new(
             "--track[=(direct|inherit)]",
             "set up tracking mode (see git-branch(1))",
@@ -93,13 +80,10 @@ pub(crate) const ADD: Table<Set<Request>> = Table {
         Opt::choice(
             "--guess-remote",
             "try to match the new branch name with a remote-tracking branch",
-            |request: &mut Request| &mut request.guess_remote,
+            field!(guess_remote),
         )
         .native(Both),
-        Opt::choice("--relative-paths", "use relative paths for worktrees", |request: &mut Request| {
-            &mut request.relative
-        })
-        .native(Both),
+        Opt::choice("--relative-paths", "use relative paths for worktrees", field!(relative)).native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -107,14 +91,9 @@ pub(crate) const ADD: Table<Set<Request>> = Table {
 pub(crate) const LIST: Table<Set<Request>> = Table {
     usage: &["sapwood worktree list [-v | --porcelain [-z]]"],
     options: &[
-        Opt::flag("--porcelain", "machine-readable output", |request: &mut Request| &mut request.porcelain)
+        Opt::flag("--porcelain", "machine-readable output", field!(porcelain)).native(Both),
+        Opt::flag("-v, --verbose", "show extended annotations and reasons, if available", field!(verbose))
             .native(Both),
-        Opt::flag(
-            "-v, --verbose",
-            "show extended annotations and reasons, if available",
-            |request: &mut Request| &mut request.verbose,
-        )
-        .native(Both),
         Opt::new(
             "--expire <expiry-date>",
             "add 'prunable' annotation to missing worktrees older than <time>",
@@ -124,35 +103,23 @@ pub(crate) const LIST: Table<Set<Request>> = Table {
             },
         )
         .native(Both),
-        Opt::flag("-z", "terminate records with a NUL character", |request: &mut Request| &mut request.nul)
-            .only()
-            .native(On),
+        Opt::flag("-z", "terminate records with a NUL character", field!(nul)).only().native(On),
     ],
     grammar: Grammar::Mixed,
 };
 
 pub(crate) const LOCK: Table<Set<Request>> = Table {
     usage: &["sapwood worktree lock [--reason <string>] <worktree>"],
-    options: &[Opt::text("--reason <string>", "reason for locking", |request: &mut Request| {
-        &mut request.reason
-    })
-    .native(Both)],
+    options: &[Opt::text("--reason <string>", "reason for locking", field!(reason)).native(Both)],
     grammar: Grammar::Mixed,
 };
 
 pub(crate) const MOVE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree move <worktree> <new-path>"],
     options: &[
-        Opt::count(
-            "-f, --force",
-            "force move even if worktree is dirty or locked",
-            |request: &mut Request| &mut request.force,
-        )
-        .native(Both),
-        Opt::choice("--relative-paths", "use relative paths for worktrees", |request: &mut Request| {
-            &mut request.relative
-        })
-        .native(Both),
+        Opt::count("-f, --force", "force move even if worktree is dirty or locked", field!(force))
+            .native(Both),
+        Opt::choice("--relative-paths", "use relative paths for worktrees", field!(relative)).native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -160,12 +127,8 @@ pub(crate) const MOVE: Table<Set<Request>> = Table {
 pub(crate) const PRUNE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree prune [-n] [-v] [--expire <expire>]"],
     options: &[
-        Opt::flag("-n, --dry-run", "do not remove, show only", |request: &mut Request| &mut request.dry_run)
-            .native(Both),
-        Opt::flag("-v, --verbose", "report pruned working trees", |request: &mut Request| {
-            &mut request.verbose
-        })
-        .native(Both),
+        Opt::flag("-n, --dry-run", "do not remove, show only", field!(dry_run)).native(Both),
+        Opt::flag("-v, --verbose", "report pruned working trees", field!(verbose)).native(Both),
         Opt::new(
             "--expire <expiry-date>",
             "prune missing working trees older than <time>",
@@ -181,23 +144,16 @@ pub(crate) const PRUNE: Table<Set<Request>> = Table {
 
 pub(crate) const REMOVE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree remove [-f] <worktree>"],
-    options: &[Opt::count(
-        "-f, --force",
-        "force removal even if worktree is dirty or locked",
-        |request: &mut Request| &mut request.force,
-    )
-    .native(Both)],
+    options: &[Opt::count("-f, --force", "force removal even if worktree is dirty or locked", field!(force))
+        .native(Both)],
     grammar: Grammar::Mixed,
 };
 
 pub(crate) const REPAIR: Table<Set<Request>> = Table {
     usage: &["sapwood worktree repair [<path>...]"],
-    options: &[Opt::choice(
-        "--relative-paths",
-        "use relative paths for worktrees",
-        |request: &mut Request| &mut request.relative,
-    )
-    .native(Both)],
+    options: &[
+        Opt::choice("--relative-paths", "use relative paths for worktrees", field!(relative)).native(Both)
+    ],
     grammar: Grammar::Mixed,
 };
 

@@ -4,10 +4,15 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::names;
 use repo::{Repository, Worktree, keys};
-use sapwood::{FileType, ObjectId, worktree::records::open_worktree};
-use sys::by_path;
+use sapwood::{
+    FileType, ObjectId,
+    worktree::{
+        add::{basename, default_name},
+        records::open_worktree,
+    },
+};
 
-use super::{add::basename, context::meant};
+use super::context::meant;
 use crate::{
     commands::{
         obstacles::{
@@ -18,7 +23,7 @@ use crate::{
         rules::{Setting, When},
     },
     session::settings::expiry::expire_date,
-    term::args::Survey,
+    term::{args::Survey, files},
 };
 
 /// Variables that change the location of a repository's files.
@@ -144,7 +149,7 @@ fn first(reasons: Vec<Reason>) -> Result<(), Reason> {
 fn examine_add(candidate: &Candidate<'_>, survey: &Survey) -> Result<(), Reason> {
     let repo = candidate.repo();
     let path = basename(survey.rest[0].as_bstr());
-    if format::refname::sanitized(path).is_empty() {
+    if default_name(path).is_empty() {
         // The command refuses this before it creates anything.
         return Ok(());
     }
@@ -213,8 +218,7 @@ fn examine_list(repo: &Repository, survey: &Survey) -> Result<(), Reason> {
 }
 
 fn examine_removal(candidate: &Candidate<'_>, worktree: &Worktree) -> Result<(), Reason> {
-    let is =
-        |file_type| matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == file_type);
+    let is = |file_type| matches!(files::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == file_type);
     if worktree.id.is_none() {
         // The command refuses this in any case.
         return Ok(());

@@ -6,8 +6,8 @@ use std::ops::Deref;
 
 use bstr::BString;
 use repo::Repository;
-pub(crate) use sapwood::settings::{config, expiry, objects, refused, shared, shared_index_expire};
-use store::Fsync;
+pub(crate) use sapwood::settings::{config, expiry, refused, refused::Reader, shared, shared_index_expire};
+use sapwood::{refs, settings::Fsync};
 
 use crate::{
     session::{events, invocation::Invocation},
@@ -43,7 +43,7 @@ impl Settings {
     }
 
     /// See [`sapwood::refs::options`].
-    pub(crate) fn refs(&self, repo: &Repository) -> Result<store::refs::Options, Failure> {
+    pub(crate) fn refs(&self, repo: &Repository) -> Result<refs::Options, Failure> {
         Ok(sapwood::refs::options(events::printing(repo, self))?)
     }
 }

@@ -58,11 +58,8 @@ struct Request {
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood doctor [-v | --json]"],
     options: &[
-        Opt::flag("-v, --verbose", "list the native options of each command", |request: &mut Request| {
-            &mut request.verbose
-        }),
-        Opt::flag("--json", "print one JSON document for tools", |request: &mut Request| &mut request.json)
-            .only(),
+        Opt::flag("-v, --verbose", "list the native options of each command", field!(verbose)),
+        Opt::flag("--json", "print one JSON document for tools", field!(json)).only(),
     ],
     grammar: Grammar::Mixed,
 };

@@ -18,7 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bstr::BString;
 
-pub(crate) use spec::{Native, Opt, Set, Spec, Takes, Value};
+pub(crate) use spec::{
+    Native::{self, Both, Neither, Off, On},
+    Opt, Set, Spec, Takes, Value,
+};
 pub(crate) use stop::{Stop, USAGE};
 pub(crate) use walk::Item;
 

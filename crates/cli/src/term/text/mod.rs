@@ -1,6 +1,7 @@
 //! Texts made of values. The wording is Git's, which scripts and users know.
 
 pub(crate) mod bytes;
+pub(crate) mod clock;
 pub(crate) mod columns;
 pub(crate) mod sideband;
 

@@ -37,8 +37,7 @@ impl Server {
         let log = fleet.sandbox.path().join("asked");
         let upload_pack = fleet.sandbox.path().join("upload-pack");
         let script = format!("#!/bin/sh\ntee -a '{}' | git-upload-pack \"$@\"\n", log.display());
-        fs::write(&upload_pack, script).expect("written");
-        fs::set_permissions(&upload_pack, PermissionsExt::from_mode(0o755)).expect("ours");
+        testkit::write_program(&upload_pack, script);
         Server { fleet, upload_pack, log, held: listed.lines().map(str::to_owned).collect() }
     }
 

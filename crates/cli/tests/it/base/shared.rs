@@ -92,7 +92,7 @@ fn a_user_who_may_only_read() {
     let host = fleet.host("host");
     let sapwood = fleet.sandbox.path().join("bin/sapwood");
     fs::create_dir_all(sapwood.parent().expect("it has one")).expect("a new directory");
-    fs::copy(SAPWOOD, &sapwood).expect("a copy");
+    testkit::copy_program(SAPWOOD.as_ref(), &sapwood);
     fs::create_dir_all(fleet.bases("host")).expect("a new directory");
     let home = fleet.sandbox.path().join("home");
     fs::create_dir_all(&home).expect("a directory");

@@ -1,6 +1,9 @@
 //! Hooks of commits: their arguments, variables and input, and what they may change.
 
+use testkit::{Sandbox, costs};
+
 use super::after;
+use crate::SAPWOOD;
 
 /// Installs hooks that print their arguments and environment.
 fn telling() -> String {
@@ -81,4 +84,43 @@ fn takes_what_hooks_change() {
     native(
         "chmod -x .git/hooks/commit-msg; git commit --allow-empty -m seven; git -c core.hooksPath=/nowhere commit --allow-empty -m eight",
     );
+}
+
+#[test]
+fn looks_for_each_hook_once() {
+    testkit::need_program("strace");
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.write("a", "1\n");
+    repo.git(&["add", "a"]);
+    let mut command = repo.command(SAPWOOD.as_ref());
+    command.args(["commit", "-q", "-m", "one"]);
+    let Some(calls) = costs::system_calls(&command, |name| repo.command(name.as_ref())) else { return };
+    assert_eq!(repo.git(&["log", "--format=%s"]).stdout, "one\n");
+    for name in ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"] {
+        let wanted = format!("hooks/{name}\"");
+        let found: Vec<_> = calls.iter().filter(|call| call.contains(&wanted)).collect();
+        assert_eq!(found.len(), 1, "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn reports_an_ignored_hook_once() {
+    for name in ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"] {
+        let both = after(&format!("git add a; mkdir -p .git/hooks; echo >.git/hooks/{name}"));
+        both.native("commit", "git commit -m two");
+        both.native("commit", "git commit -n -m three --allow-empty");
+        both.native("commit", "EDITOR=true git commit --amend");
+    }
+}
+
+/// A filter runs before Git looks for hooks.
+#[test]
+fn a_filter_may_install_a_hook() {
+    let install =
+        "cat; printf \"#!/bin/sh\\necho hook\\n\" >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit";
+    let both = after(&format!(
+        "mkdir -p .git/hooks; git config filter.x.clean '{install}'; echo 'a filter=x' >.git/info/attributes; echo 9 >a"
+    ));
+    both.native("commit", "git commit -a -m two");
 }

@@ -255,7 +255,7 @@ fn a_signal_keeps_received_objects() {
     for (name, number) in [("INT", 2), ("TERM", 15)] {
         scene.clear();
         let before = scene.proxy.delivered();
-        let mut command = root.command(Path::new(SAPWOOD));
+        let mut command = root.interruptible(Path::new(SAPWOOD));
         command.args(scene.args(ALWAYS, &[])).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         while scene.proxy.delivered() < before + 500_000 {

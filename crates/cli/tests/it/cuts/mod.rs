@@ -80,6 +80,9 @@ fn fetches_finish_after_a_cut() {
         killed += usize::from(crash.happened());
         let context = format!("round {round}, {crash}");
         copy.git(&["fsck"]);
+        // The message about a lock of a process that was killed asks the user to remove it.
+        let mut find = copy.command("find".as_ref());
+        assert!(find.args([".git/refs", "-name", "*.lock", "-delete"]).status().expect("it runs").success());
         succeeds(&copy, &context, &["fetch", "-q"]);
         let tips = [copy.git(&["rev-parse", "origin/main"]), source.git(&["rev-parse", "HEAD"])];
         assert_eq!(tips[0].stdout, tips[1].stdout, "{context}");

@@ -54,7 +54,7 @@ impl Cluster {
             work.git(&["-C", &clone, "config", "remote.origin.fetch", refs]);
         }
         fs::create_dir(at.join("bin")).expect("a new directory");
-        fs::copy(SAPWOOD, at.join("bin/sapwood")).expect("a copy");
+        testkit::copy_program(SAPWOOD.as_ref(), &at.join("bin/sapwood"));
         fs::create_dir(at.join("slurm-files")).expect("a new directory");
         for file in fs::read_dir(example("slurm")).expect("the example") {
             let file = file.expect("an entry").path();

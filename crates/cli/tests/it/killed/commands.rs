@@ -11,7 +11,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use testkit::{
     Repo, Run, Sandbox,
-    crash::{Crash, CrashPoints},
+    crash::{Crash, CrashPoints, Signal},
 };
 
 use super::{ALL, Most, at_crash_points, sapwood};
@@ -217,4 +217,29 @@ fn check(case: &Case) {
 #[test]
 fn nothing_is_lost_when_a_command_is_killed() {
     bounded(CASES.iter().collect(), CASES.len(), |case| check(case));
+}
+
+/// As in Git, only SIGKILL leaves locks.
+fn check_signals(case: &Case) {
+    let origin = Sandbox::new();
+    scene(&origin, case);
+    let whole = Sandbox::new();
+    let points = CrashPoints::of(&sapwood(&copy(&origin, &whole), case.args));
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        at_crash_points(&points, &Most(4, ALL), |number| {
+            let sandbox = Sandbox::new();
+            let repo = copy(&origin, &sandbox);
+            let crash = Crash::interrupted(number, &sapwood(&repo, case.args), signal);
+            let context = format!("{case}, {crash}");
+            let code = crash.code();
+            assert!([0, 128 + signal as i32].contains(&code), "{context}: {code}: {}", crash.stderr());
+            assert_eq!(locks(&repo), [""; 0], "{context}");
+            crash.happened()
+        });
+    }
+}
+
+#[test]
+fn a_signal_leaves_no_lock() {
+    bounded(CASES.iter().collect(), CASES.len(), |case| check_signals(case));
 }

@@ -527,8 +527,7 @@ fn aliases() {
     }
     // A program with the alias's name takes precedence.
     let program = shim.path("bin/git-co");
-    fs::write(&program, "#!/bin/sh\necho program\n").expect("written");
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made so");
+    testkit::write_program(&program, "#!/bin/sh\necho program\n");
     let run = shim.run(&oracle.ours(), &["co", "topic"]);
     assert_eq!(run.stdout, "program\n");
 }

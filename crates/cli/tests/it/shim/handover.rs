@@ -11,7 +11,7 @@ use std::{
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Sandbox, has_program};
 
-use super::{Shim, finished, one, oracle_path, same};
+use super::{Shim, finished, late::hold_a_name_twice, one, oracle_path, same};
 use crate::{SAPWOOD, switch::two_branches};
 
 #[test]
@@ -47,13 +47,7 @@ fn consumed_input_is_not_handed_over() {
         let mut command = repo.command("bash".as_ref());
         finished(command.args(["-c", script]).env("PATH", path))
     };
-    let twice = "blob=$(git hash-object -w a)
-        entry() { printf '100644 a\\0'; printf %s $blob | sed 's/../\\\\x&/g' | xargs -0 printf; }
-        tree=$({ entry; entry; } | git hash-object -t tree -w --stdin --literally)
-        git update-ref HEAD $(git commit-tree -m twice $tree)";
-    assert_eq!(fed(twice).code, 0);
-    repo.write("new", "new\n");
-    repo.git(&["add", "new"]);
+    hold_a_name_twice(&repo);
     let head = repo.git(&["rev-parse", "HEAD"]).stdout;
     for script in ["echo message | git commit -F -", "git commit -F <(echo message)"] {
         let run = fed(script);
@@ -103,6 +97,29 @@ fn handing_over_is_becoming() {
     assert_eq!(child.wait().expect("it ends").signal(), Some(15));
 }
 
+/// The shim has written its log when it hands over, and handles signals by then.
+#[test]
+fn ignored_signals_stay_ignored() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    let ignoring = |program: &Path| {
+        let mut command = repo.command("env".as_ref());
+        command.arg("--ignore-signal=HUP,INT,QUIT,PIPE,TERM").arg(program);
+        command
+    };
+    // Git itself changes SIGPIPE, which a script in its place does not.
+    let script = shim.path("script");
+    testkit::write_program(&script, "#!/bin/sh\nexec grep '^Sig[BCIP]' /proc/self/status\n");
+    let signals = ["-c", "alias.signals=!grep '^Sig[BCIP]' /proc/self/status", "signals"];
+    let run = shim.path("run");
+    let theirs = finished(ignoring("git".as_ref()).args(signals));
+    assert_eq!(theirs, finished(ignoring(&run).args(signals)), "git left, shim right");
+    let theirs = finished(&mut ignoring(&script));
+    let ours = finished(ignoring(&run).arg("signals").env("SAPWOOD_GIT", &script));
+    assert_eq!(theirs, ours, "script left, shim right");
+}
+
 /// On a terminal: a handed-over command inherits it, and native hints have Git's colours.
 #[test]
 fn terminals() {
@@ -145,7 +162,7 @@ fn no_circles() {
     // Another copy of sapwood after this one on PATH, and the reverse.
     let other = shim.path("other");
     fs::create_dir(&other).expect("made");
-    fs::copy(SAPWOOD, other.join("git")).expect("copied");
+    testkit::copy_program(SAPWOOD.as_ref(), &other.join("git"));
     let oracle = oracle_path(&repo);
     let [first, second] = [shim.path("bin"), other.clone()].map(|path| path.display().to_string());
     let version = repo.git(&["version"]);
@@ -171,20 +188,19 @@ fn no_circles() {
     // Named explicitly: a script that calls the shim again.
     let script = shim.path("script");
     let text = format!("#!/bin/sh\nexec '{}' \"$@\"\n", shim.path("bin/git").display());
-    fs::write(&script, &text).expect("written");
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made so");
+    testkit::write_program(&script, &text);
     let named = |git: &Path| finished(shim.command(&repo).arg("version").env("SAPWOOD_GIT", git));
     let circle = named(&script);
     assert_eq!(circle.code, 128);
     assert!(circle.stderr.contains_str("leads back to sapwood"), "{}", circle.stderr);
     // A script that waits instead of using `exec`: each round is a new process.
-    fs::write(&script, text.replace("exec ", "")).expect("written");
+    testkit::write_program(&script, text.replace("exec ", ""));
     let circle = named(&script);
     assert_eq!(circle.code, 128);
     assert!(circle.stderr.contains_str("leads back to sapwood"), "{}", circle.stderr);
     assert!(named(&shim.path("bin/git")).stderr.contains_str("not a program other than sapwood"));
     assert!(named(Path::new("/nowhere")).stderr.contains_str("SAPWOOD_GIT names '/nowhere'"));
-    fs::write(&script, "#!/bin/sh\necho \"$0 $*\"\n").expect("written");
+    testkit::write_program(&script, "#!/bin/sh\necho \"$0 $*\"\n");
     assert!(named(&script).stdout.ends_with(b"script version\n"));
     // No setting names the real Git.
     repo.git(&["config", "sapwood.git", "/nowhere"]);

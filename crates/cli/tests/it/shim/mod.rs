@@ -17,6 +17,7 @@ mod decide;
 mod doctor;
 mod handover;
 mod install;
+mod late;
 mod start;
 
 /// A directory with `bin/git`, the shim, and `run`, which calls the shim as a shell would with
@@ -35,8 +36,7 @@ impl Shim {
             shim.path("log").display(),
         );
         let run = shim.path("run");
-        fs::write(&run, script).expect("written");
-        fs::set_permissions(&run, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made so");
+        testkit::write_program(&run, script);
         shim
     }
 
@@ -79,6 +79,15 @@ impl Shim {
         let log = self.log();
         let line = log.last().expect("a line");
         assert!(line.contains("\"outcome\":\"native\",\"reason\":null"), "{context:?}: {line}");
+    }
+
+    /// Asserts that the last log line reports a native command that ended with this code.
+    #[track_caller]
+    fn was_native_with(&self, context: &[&str], code: u8) {
+        let log = self.log();
+        let line = log.last().expect("a line");
+        let expected = format!("\"outcome\":\"native\",\"reason\":null,\"code\":{code},");
+        assert!(line.contains(&expected), "{context:?}: {line}");
     }
 
     /// Asserts that the first log line reports a handover for a reason that contains `why`.

@@ -8,7 +8,7 @@ use testkit::{
 };
 
 use super::Pair;
-use crate::SAPWOOD;
+use crate::{SAPWOOD, bounded};
 
 /// Changes after a stash of everything, as lines of shell code.
 const SINCE: &[(&str, &str)] = &[
@@ -31,8 +31,19 @@ const SINCE: &[(&str, &str)] = &[
     ("a local deletion of the path", "rm a"),
 ];
 
+/// Commands that stash, the commands since then, and the form that brings the changes back.
+struct Case(&'static str, (&'static str, &'static str), &'static [&'static str]);
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Case(stashed, (name, _), form) = self;
+        write!(f, "{stashed}; {name}: {form:?}")
+    }
+}
+
 #[test]
 fn brings_back_as_git_does() {
+    let mut cases = Vec::new();
     for stashed in [
         "echo 3 >a; git stash -q",
         "echo 3 >a; git add a; echo 4 >a; git stash -q",
@@ -41,14 +52,14 @@ fn brings_back_as_git_does() {
         "echo u >u; git stash -qu",
         "chmod +x a; ln -sfn b link; git stash -q",
     ] {
-        for (name, since) in SINCE {
-            for form in [&["pop"][..], &["apply", "-q"], &["pop", "--index"]] {
-                println!("{stashed}; {name}: {form:?}");
-                let pair = Pair::new();
-                pair.both(stashed).both(since).same(form).native(&["list"]);
-            }
+        for since in SINCE {
+            let forms: [&[&str]; 3] = [&["pop"], &["apply", "-q"], &["pop", "--index"]];
+            cases.extend(forms.map(|form| Case(stashed, *since, form)));
         }
     }
+    bounded(cases, 100, |Case(stashed, (_, since), form)| {
+        Pair::new().both(stashed).both(since).same(form).native(&["list"]);
+    });
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn a_user_who_may_mount_but_not_override_permissions_leaves_nothing() {
     let place = Place::new();
     let sapwood = place.sandbox.path().join("bin/sapwood");
     fs::create_dir_all(sapwood.parent().expect("it has one")).expect("a new directory");
-    fs::copy(SAPWOOD, &sapwood).expect("a copy");
+    testkit::copy_program(SAPWOOD.as_ref(), &sapwood);
     fs::create_dir_all(place.sandbox.path().join("home")).expect("a directory");
     if !as_ordinary_user(&mut Command::new("true")).status().is_ok_and(|status| status.success()) {
         println!("skipped: only root can become another user");

@@ -8,7 +8,7 @@ use std::{
     io::{Read as _, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
 };
 
 use engine::workspace::record;
@@ -421,17 +421,43 @@ fn wait_for_output(program: &mut Child) {
     }
 }
 
+/// Records that a process creates the workspace `one`.
+fn record_creation(place: &Place, process: &Child) {
+    let (own, other) = (format!(" {} ", std::process::id()), format!(" {} ", process.id()));
+    let reason = record::initializing(&place.workspace("one").path);
+    let reason = String::from_utf8(reason).expect("text").replacen(&own, &other, 1);
+    fs::write(place.repo().join(".git/worktrees/one/locked"), reason).expect("written");
+}
+
+/// A container without an init process has zombies until it ends.
+#[test]
+fn gc_removes_what_a_zombie_was_creating() {
+    let place = Place::new();
+    place.done(&["create", "-q", "one", "--detach", "--backend", "overlay"]);
+    place.done(&["unmount", "one"]);
+    let mut creator = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it runs");
+    record_creation(&place, &creator);
+    let state = place.repo().join(".git/sapwood/workspaces/one");
+    place.done(&["gc"]);
+    assert!(state.exists(), "its creator runs");
+    drop(creator.stdin.take());
+    let stat = format!("/proc/{}/stat", creator.id());
+    while !fs::read_to_string(&stat).expect("a zombie is there").contains(" Z ") {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    place.done(&["gc"]);
+    assert!(!state.exists(), "its creator has ended");
+    creator.wait().expect("it has ended");
+}
+
 /// `gc` finds the remains of a creation. Work that comes before it has the lock stays.
 #[test]
 fn gc_looks_again_under_the_lock() {
     type Change = fn(&Place, &Path);
-    let begin: Change = |place, admin| {
+    let begin: Change = |place, _| {
         let mut ended = Command::new("true").spawn().expect("it runs");
         ended.wait().expect("it ends");
-        let (own, ended) = (format!(" {} ", std::process::id()), format!(" {} ", ended.id()));
-        let reason = record::initializing(&place.workspace("one").path);
-        let reason = String::from_utf8(reason).expect("text").replace(&own, &ended);
-        fs::write(admin.join("locked"), reason).expect("written");
+        record_creation(place, &ended);
     };
     let orphan: Change = |_, admin| fs::remove_dir_all(admin).expect("removed");
     let write: Change = |place, _| {

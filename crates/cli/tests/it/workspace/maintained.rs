@@ -92,7 +92,7 @@ fn a_signal_ends_the_wait_for_maintenance() {
     place.done(&["create", "-q", "one", "-b", "topic", "--backend", "overlay"]);
     let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
     commit(&place, &git);
-    let mut waiting = place.repo().command(SAPWOOD.as_ref());
+    let mut waiting = place.repo().interruptible(SAPWOOD.as_ref());
     let waiting = waiting.args(["workspace", "remove", "one"]).stderr(std::process::Stdio::piped());
     let mut waiting = waiting.spawn().expect("sapwood runs");
     // The message says that it waits.

@@ -124,9 +124,7 @@ impl Watched {
         let bin = place.sandbox.path().join("bin");
         fs::create_dir(&bin).expect("created");
         let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
-        fs::write(bin.join("git"), format!("#!/bin/sh\nexec {git} \"$@\"\n")).expect("written");
-        let is_made = Command::new("chmod").arg("+x").arg(bin.join("git")).status().expect("run");
-        assert!(is_made.success());
+        testkit::write_program(&bin.join("git"), format!("#!/bin/sh\nexec {git} \"$@\"\n"));
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("set"));
         Watched { place, path }
     }

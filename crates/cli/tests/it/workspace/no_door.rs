@@ -139,7 +139,7 @@ fn a_day_works_where_nobody_may_mount() {
     let sandbox = Sandbox::new();
     let sapwood: PathBuf = sandbox.path().join("bin/sapwood");
     fs::create_dir_all(sandbox.path().join("bin")).expect("a directory");
-    fs::copy(SAPWOOD, &sapwood).expect("a copy");
+    testkit::copy_program(SAPWOOD.as_ref(), &sapwood);
     if !ordinary_user_reaches(&sapwood) {
         println!("skipped: an ordinary user cannot reach the directories of tests");
         return;

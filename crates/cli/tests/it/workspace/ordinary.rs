@@ -34,7 +34,7 @@ impl UnprivilegedFixture {
         let place = Place::new();
         let sapwood = place.sandbox.path().join("bin/sapwood");
         fs::create_dir_all(sapwood.parent().expect("it has one")).expect("a new directory");
-        fs::copy(SAPWOOD, &sapwood).expect("a copy");
+        testkit::copy_program(SAPWOOD.as_ref(), &sapwood);
         fs::create_dir_all(place.sandbox.path().join("home")).expect("a directory");
         for dir in [place.sandbox.path(), place.bases().to_owned()] {
             give_to_ordinary_user(&dir);

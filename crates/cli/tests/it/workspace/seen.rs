@@ -23,7 +23,7 @@ fn a_clone_of_an_ordinary_user_says_who_sees_its_files() {
     let bin = sandbox.path().join("bin");
     fs::create_dir(&bin).expect("a directory");
     fs::create_dir_all(sandbox.path().join("home")).expect("a directory");
-    fs::copy(SAPWOOD, bin.join("sapwood")).expect("a copy");
+    testkit::copy_program(SAPWOOD.as_ref(), &bin.join("sapwood"));
     let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "/usr/bin/git".to_owned());
     symlink(&git, bin.join("git")).expect("a link");
     for program in PROGRAMS {

@@ -51,7 +51,7 @@ impl Fleet {
             fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("own directory");
         }
         let sapwood = disk.path().join("sapwood");
-        fs::copy(SAPWOOD, &sapwood).expect("a copy");
+        testkit::copy_program(SAPWOOD.as_ref(), &sapwood);
         let reaches = Command::new("test").uid(1).arg("-x").arg(&sapwood).status();
         if !reaches.is_ok_and(|status| status.success()) {
             println!("skipped: another user cannot reach the directories of tests");

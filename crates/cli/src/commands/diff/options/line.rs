@@ -1,15 +1,13 @@
 //! A request during parsing: how each option is stored.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::diff::{
-    Depth, Unchanged,
-    renames::{Detect, parse_score},
-    rewrites,
+use repo::message::MINIMUM_ABBREV;
+use sapwood::{
+    diff::{Depth, Detect, Ignore, Needle, Presence, Scores, Unchanged, parse_score},
+    index::Stage,
 };
-use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
-use sapwood::index::Stage;
 
-use super::request::{Kind, Needle, Presence, Request};
+use super::request::{Kind, Request};
 use crate::term::{
     args::{Stop, Value},
     console::text,
@@ -63,22 +61,22 @@ pub(super) fn abbrev(line: &mut Line, value: Value) -> Result<(), Failure> {
 }
 
 pub(super) fn recursive(line: &mut Line, _: Value) -> Result<(), Failure> {
-    if line.request.depth != Depth::Both {
-        line.request.depth = Depth::Files;
+    if line.request.wanted.depth != Depth::Both {
+        line.request.wanted.depth = Depth::Files;
     }
     Ok(())
 }
 
 pub(super) fn break_rewrites(line: &mut Line, value: Value) -> Result<(), Failure> {
-    let scores = rewrites::Scores::parse(&value.text.unwrap_or_default());
+    let scores = Scores::parse(&value.text.unwrap_or_default());
     let bad = || mistake("break-rewrites expects <n>/<m> form");
-    line.request.rewrites = Some(scores.ok_or_else(bad)?);
+    line.request.wanted.rewrites = Some(scores.ok_or_else(bad)?);
     Ok(())
 }
 
 pub(super) fn rename_limit(line: &mut Line, value: Value) -> Result<(), Failure> {
     let limit = value.text.and_then(|text| number(&text));
-    line.request.limit = Some(limit.ok_or_else(|| unserved("such a '-l'"))?);
+    line.request.wanted.limit = Some(limit.ok_or_else(|| unserved("such a '-l'"))?);
     Ok(())
 }
 
@@ -91,14 +89,14 @@ pub(super) fn relative(line: &mut Line, value: Value) -> Result<(), Failure> {
 
 pub(super) fn diff_filter(line: &mut Line, value: Value) -> Result<(), Failure> {
     let classes = value.text.unwrap_or_default();
-    line.request.filter.add(&classes).map_err(|unknown| {
+    line.request.wanted.filter.add(&classes).map_err(|unknown| {
         let unknown = text!("unknown change class '", BStr::new(&[unknown]), "' in --diff-filter=");
         mistake(text!(unknown, classes)).into()
     })
 }
 
 pub(super) fn order_file(line: &mut Line, value: Value) -> Result<(), Failure> {
-    let files = &mut line.request.order_files;
+    let files = &mut line.request.wanted.order_files;
     let file = value.text.unwrap_or_default();
     match file.strip_prefix(b":(optional)") {
         Some(b"") => return Err(unserved("such a '-O'").into()),
@@ -112,7 +110,7 @@ pub(super) fn order_file(line: &mut Line, value: Value) -> Result<(), Failure> {
 pub(super) fn ignore_submodules(line: &mut Line, value: Value) -> Result<(), Failure> {
     let when = value.text.unwrap_or_else(|| "all".into());
     let bad = || mistake(format!("bad --ignore-submodules argument: {when}"));
-    line.request.ignore_submodules = Some(Ignore::parse(when.as_bstr()).ok_or_else(bad)?);
+    line.request.wanted.submodules = Some(Ignore::parse(when.as_bstr()).ok_or_else(bad)?);
     Ok(())
 }
 
@@ -139,11 +137,11 @@ impl Line {
         let copies = detect == Detect::Copies;
         let name = if copies { "find-copies" } else { "find-renames" };
         let score = parse_score(&value.text.unwrap_or_default());
-        self.request.minimum = score.ok_or_else(|| mistake(format!("invalid argument to {name}")))?;
-        if copies && self.request.detect == Some(Detect::Copies) {
-            self.request.unchanged = Unchanged::Listed;
+        self.request.wanted.minimum = score.ok_or_else(|| mistake(format!("invalid argument to {name}")))?;
+        if copies && self.request.wanted.detect == Some(Detect::Copies) {
+            self.request.wanted.unchanged = Unchanged::Listed;
         }
-        self.request.detect = Some(detect);
+        self.request.wanted.detect = Some(detect);
         Ok(())
     }
 
@@ -161,7 +159,7 @@ impl Line {
 
     pub(super) fn finish(self) -> Result<Request, Failure> {
         let mut request = self.request;
-        request.stage = self.side.or(request.stage);
+        request.wanted.stage = self.side.or(request.wanted.stage);
         let has_objects = !request.object_words.is_empty();
         if [self.names, self.statuses, self.nothing].into_iter().filter(|given| *given).count() > 1 {
             request.clash = Some(FORMATS_CLASH);
@@ -169,7 +167,7 @@ impl Line {
             request.clash = Some(NEEDLES_CLASH);
         } else if self.lines && self.is_regex {
             request.clash = Some(REGEX_CLASH);
-        } else if request.all_if_any && has_objects {
+        } else if request.wanted.all_if_any && has_objects {
             request.clash = Some(ALL_CLASH);
         }
         request.kind = match (self.names, self.statuses, self.nothing || self.quiet) {
@@ -178,32 +176,37 @@ impl Line {
             (_, true, _) => Kind::NameStatus,
             _ => Kind::Raw,
         };
-        request.needle = match self.text {
+        request.wanted.needle = match self.text {
             Some(text) if self.lines => Some(Needle::Lines(text)),
             Some(text) if self.is_regex => Some(Needle::Matches(text)),
             Some(text) => Some(Needle::Text(text)),
-            None => has_objects.then_some(Needle::Objects),
+            None => has_objects.then(|| Needle::Objects(Vec::new())),
         };
-        match request.needle {
+        match request.wanted.needle {
             Some(Needle::Text(_) | Needle::Matches(_) | Needle::Lines(_))
-                if request.depth == Depth::Directories =>
+                if request.wanted.depth == Depth::Directories =>
             {
-                request.depth = Depth::Files
+                request.wanted.depth = Depth::Files
             }
-            Some(Needle::Objects) => request.depth = Depth::Both,
+            Some(Needle::Objects(_)) => request.wanted.depth = Depth::Both,
             _ => {}
         }
         // Git ends this combination with an internal error.
-        if self.is_regex && matches!(request.needle, Some(Needle::Objects)) && request.clash.is_none() {
+        if self.is_regex
+            && matches!(request.wanted.needle, Some(Needle::Objects(_)))
+            && request.clash.is_none()
+        {
             return Err(unserved("'--pickaxe-regex' with '--find-object'").into());
         }
         // This overrides all options about renames.
-        if request.unchanged == Unchanged::Listed {
-            request.detect = Some(Detect::Copies);
+        if request.wanted.unchanged == Unchanged::Listed {
+            request.wanted.detect = Some(Detect::Copies);
         }
         if self.quiet {
-            (request.exit_code, request.is_quiet) = (true, true);
-            (request.detect, request.unchanged) = (None, Unchanged::Omitted);
+            request.exit_code = true;
+            (request.wanted.detect, request.wanted.unchanged) = (None, Unchanged::Omitted);
+            // Git stops at the first difference.
+            request.wanted.quick = request.wanted.filter.is_none();
         }
         Ok(request)
     }

@@ -7,25 +7,20 @@ mod line;
 mod request;
 
 use bstr::BString;
-use engine::diff::{
-    Depth, IntentToAdd, Missing, Unchanged,
-    renames::{Detect, Empty},
+use sapwood::{
+    diff::{Depth, Detect, Empty, FirstPath, IntentToAdd, Missing, Unchanged},
+    index::Stage,
 };
-use sapwood::index::Stage;
 
 pub(super) use line::unserved;
 use line::{
     Line, Search, abbrev, break_rewrites, diff_filter, ignore_submodules, order_file, recursive, relative,
     rename_limit,
 };
-pub(super) use request::{Filter, FirstPath, Kind, Needle, Presence, Request};
+pub(super) use request::{Kind, Request};
 
 use crate::term::{
-    args::{
-        Grammar,
-        Native::{Both, On},
-        Opt, Set, Stop, Table, join,
-    },
+    args::{Both, Grammar, On, Opt, Set, Stop, Table, join},
     failure::Failure,
 };
 
@@ -92,26 +87,28 @@ const COMMON: &[Opt<Set<Line>>] = &[
     .only()
     .native(On),
     Opt::new("--find-copies-harder", "find copies of unmodified files, too", |line: &mut Line, value| {
-        line.request.unchanged = if value.on { Unchanged::Listed } else { Unchanged::Omitted };
+        line.request.wanted.unchanged = if value.on { Unchanged::Listed } else { Unchanged::Omitted };
         Ok(())
     })
     .native(Both),
     Opt::new("--rename-empty", "take empty files for renamed, too", |line: &mut Line, value| {
-        line.request.empty = if value.on { Empty::Included } else { Empty::Excluded };
+        line.request.wanted.empty = if value.on { Empty::Included } else { Empty::Excluded };
         Ok(())
     })
     .native(Both),
     Opt::new("--no-renames", "disable rename detection", |line: &mut Line, _| {
-        line.request.detect = None;
+        line.request.wanted.detect = None;
         Ok(())
     })
     .only()
     .native(On),
     Opt::new("-l <n>", "detect no renames if there are more files", rename_limit).only().native(On),
     Opt::new("--relative[=<prefix>]", "show only what is in a directory, from there", relative).native(Both),
-    Opt::flag("-R", "swap two inputs, reverse the diff", |request: &mut Line| &mut request.request.reverse)
-        .only()
-        .native(On),
+    Opt::flag("-R", "swap two inputs, reverse the diff", |request: &mut Line| {
+        &mut request.request.wanted.reverse
+    })
+    .only()
+    .native(On),
     Opt::flag("--exit-code", "exit with 1 if there were differences, 0 otherwise", |request: &mut Line| {
         &mut request.request.exit_code
     })
@@ -144,18 +141,18 @@ const COMMON: &[Opt<Set<Line>>] = &[
     .only()
     .native(On),
     Opt::flag("--pickaxe-all", "show all if '-S' finds any", |request: &mut Line| {
-        &mut request.request.all_if_any
+        &mut request.request.wanted.all_if_any
     })
     .only()
     .native(On),
     Opt::new("--rotate-to <path>", "show a path first", |line: &mut Line, value| {
-        line.request.from = Some((FirstPath::Rotate, value.text.unwrap_or_default()));
+        line.request.wanted.from = Some((FirstPath::Rotate, value.text.unwrap_or_default()));
         Ok(())
     })
     .only()
     .native(On),
     Opt::new("--skip-to <path>", "show nothing before a path", |line: &mut Line, value| {
-        line.request.from = Some((FirstPath::Skip, value.text.unwrap_or_default()));
+        line.request.wanted.from = Some((FirstPath::Skip, value.text.unwrap_or_default()));
         Ok(())
     })
     .only()
@@ -164,7 +161,7 @@ const COMMON: &[Opt<Set<Line>>] = &[
         .only()
         .native(On),
     Opt::new("--ita-invisible-in-index", "hide 'git add -N' entries from the index", |line: &mut Line, _| {
-        line.request.intended = Some(IntentToAdd::Hidden);
+        line.request.wanted.intended = Some(IntentToAdd::Hidden);
         Ok(())
     })
     .only()
@@ -173,7 +170,7 @@ const COMMON: &[Opt<Set<Line>>] = &[
         "--ita-visible-in-index",
         "treat 'git add -N' entries as real in the index",
         |line: &mut Line, _| {
-            line.request.intended = Some(IntentToAdd::Shown);
+            line.request.wanted.intended = Some(IntentToAdd::Shown);
             Ok(())
         },
     )
@@ -183,7 +180,7 @@ const COMMON: &[Opt<Set<Line>>] = &[
         .of_revisions()
         .native(On),
     Opt::new("-t", "show directories too, where a sparse index has them", |line: &mut Line, _| {
-        line.request.depth = Depth::Both;
+        line.request.wanted.depth = Depth::Both;
         Ok(())
     })
     .of_revisions()
@@ -255,25 +252,25 @@ const COMMON: &[Opt<Set<Line>>] = &[
 const OWN_FILES: &[Opt<Set<Line>>] = &[
     idle("-q", "say nothing of removed files: without effect").of_the_command(),
     Opt::new("-0", "compare unmerged files with nothing", |line: &mut Line, _| {
-        line.request.stage = None;
+        line.request.wanted.stage = None;
         Ok(())
     })
     .of_revisions()
     .native(On),
     Opt::new("-1", "compare unmerged files with the base", |line: &mut Line, _| {
-        line.request.stage = Some(Stage::Base);
+        line.request.wanted.stage = Some(Stage::Base);
         Ok(())
     })
     .of_revisions()
     .native(On),
     Opt::new("-2", "compare unmerged files with our version", |line: &mut Line, _| {
-        line.request.stage = Some(Stage::Ours);
+        line.request.wanted.stage = Some(Stage::Ours);
         Ok(())
     })
     .of_revisions()
     .native(On),
     Opt::new("-3", "compare unmerged files with their version", |line: &mut Line, _| {
-        line.request.stage = Some(Stage::Theirs);
+        line.request.wanted.stage = Some(Stage::Theirs);
         Ok(())
     })
     .of_revisions()
@@ -307,7 +304,7 @@ pub(super) const FILES: Table<Set<Line>> = Table {
 /// The options of `diff-index` alone.
 const OWN_INDEX: &[Opt<Set<Line>>] = &[
     Opt::flag("--cached", "compare with the index, not with the worktree", |request: &mut Line| {
-        &mut request.request.cached
+        &mut request.request.wanted.cached
     })
     .of_the_command()
     .native(On),
@@ -317,7 +314,7 @@ const OWN_INDEX: &[Opt<Set<Line>>] = &[
     .of_the_command()
     .native(On),
     Opt::new("-m", "take files that are missing for unchanged", |line: &mut Line, _| {
-        line.request.missing = Missing::AsIndexed;
+        line.request.wanted.missing = Missing::AsIndexed;
         Ok(())
     })
     .of_the_command()
@@ -350,47 +347,12 @@ impl Request {
     pub(super) fn parse(variant: Variant, args: &[BString]) -> Result<Request, Failure> {
         let table = variant.table();
         let parsed = table.parse(args)?;
-        let request = Request {
-            kind: Kind::Raw,
-            nul: false,
-            abbrev: None,
-            line_prefix: BString::default(),
-            rewrites: None,
-            detect: None,
-            unchanged: Unchanged::Omitted,
-            empty: Empty::Included,
-            minimum: 0,
-            limit: None,
-            relative: None,
-            depth: Depth::Directories,
-            reverse: false,
-            exit_code: false,
-            is_quiet: false,
-            is_of_trees_first: false,
-            filter: Filter::default(),
-            needle: None,
-            object_words: Vec::new(),
-            objects: Vec::new(),
-            all_if_any: false,
-            order_files: Vec::new(),
-            from: None,
-            ignore_submodules: None,
-            intended: None,
-            stage: Some(Stage::Ours),
-            cached: false,
-            merge_base: false,
-            missing: Missing::Deleted,
-            clash: None,
-            words: Vec::new(),
-            paths: None,
-        };
-        let mut line = Line::new(request);
+        let mut line = Line::new(Request::default());
         for event in parsed.events {
             line.option = event.name;
             event.store(&mut line)?;
         }
         let mut request = line.finish()?;
-        request.is_of_trees_first = variant == Variant::Index && !request.cached;
         let dashes = parsed.rest.iter().position(|word| word == "--");
         request.words = parsed.rest[..dashes.unwrap_or(parsed.rest.len())].to_vec();
         request.paths = dashes.map(|at| parsed.rest[at + 1..].to_vec());

@@ -194,7 +194,7 @@ fn a_signal_is_the_exit_status() {
         assert!(child.try_wait().expect("a child").is_none(), "the push ended without a transfer");
         std::thread::sleep(Duration::from_millis(1));
     }
-    signal(&child, "-INT");
-    assert_eq!(child.wait().expect("a child").signal(), Some(2));
+    signal(&child, "-TERM");
+    assert_eq!(child.wait().expect("a child").signal(), Some(15));
     assert!(!scene.manifest(&scene.head()).exists());
 }

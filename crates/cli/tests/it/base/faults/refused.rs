@@ -158,7 +158,7 @@ impl UnprivilegedUser {
     fn at(scene: &Scene) -> Option<UnprivilegedUser> {
         let sapwood = scene.fleet.sandbox.path().join("bin/sapwood");
         fs::create_dir_all(sapwood.parent().expect("it has one")).expect("a new directory");
-        fs::copy(SAPWOOD, &sapwood).expect("a copy");
+        testkit::copy_program(SAPWOOD.as_ref(), &sapwood);
         // Root works in these repositories too.
         let settings = scene.fleet.sandbox.path().join("home/.gitconfig");
         fs::write(settings, "[safe]\n\tdirectory = *\n").expect("written");

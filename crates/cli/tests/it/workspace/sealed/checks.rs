@@ -91,7 +91,8 @@ fn a_signal_ends_the_landing_and_its_check() {
     let place = place();
     let before = trunk(&place);
     let begun = place.sandbox.path().join("begun");
-    let mut land = sapwood(&place.repo(), &["workspace", "land", "-q", "one", "--onto", "trunk"]);
+    let mut land = place.repo().interruptible(SAPWOOD.as_ref());
+    land.args(["workspace", "land", "-q", "one", "--onto", "trunk"]);
     // The command has no code of its own for a signal.
     let check = format!("trap 'exit 0' INT; touch {}; sleep 30", begun.display());
     let mut land = land.args(["--check", &check]).process_group(0).spawn().expect("it runs");

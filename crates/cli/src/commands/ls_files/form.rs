@@ -2,26 +2,31 @@
 
 use std::io::Write as _;
 
-use ::format::{index::Entry, loose::Kind};
 use bstr::{BStr, ByteSlice as _};
+use repo::Repository;
+use sapwood::{
+    ObjectId,
+    ls_files::{Listed, ListedEntry},
+};
 
-use super::show::{Place, Show};
+use super::show::Show;
 use crate::term::{console::text, failure::Failure};
 
 /// The width of `%(objectsize:padded)`.
 const SIZE_WIDTH: usize = 7;
 
-/// Appends the line for `entry`, without its terminator.
+/// Returns the line for an entry, without its terminator.
 pub(super) fn line(
     show: &mut Show<'_>,
     form: &BStr,
-    place: &Place<'_>,
-    entry: &Entry,
+    listed: &Listed<'_>,
+    entry: &ListedEntry<'_>,
 ) -> Result<Vec<u8>, Failure> {
+    let ListedEntry { entry, repo, index, .. } = *entry;
     let kind = match entry.mode {
-        mode if mode.is_gitlink() => Kind::Commit,
-        mode if mode.is_tree() => Kind::Tree,
-        _ => Kind::Blob,
+        mode if mode.is_gitlink() => "commit",
+        mode if mode.is_tree() => "tree",
+        _ => "blob",
     };
     let mut out = Vec::new();
     let mut rest: &[u8] = form;
@@ -41,24 +46,22 @@ pub(super) fn line(
         match &rest[1..end] {
             b"objectmode" => drop(write!(out, "{:06o}", entry.mode.bits())),
             b"objectname" => out.extend_from_slice(show.object_name_at_top(entry.oid)?.as_bytes()),
-            b"objecttype" => out.extend_from_slice(match kind {
-                Kind::Commit => b"commit",
-                Kind::Tree => b"tree",
-                _ => b"blob",
-            }),
+            b"objecttype" => out.extend_from_slice(kind.as_bytes()),
             name @ (b"objectsize" | b"objectsize:padded") => {
-                let size = match kind {
-                    Kind::Blob => size(place, entry)?,
-                    _ => "-".to_owned(),
-                };
+                let size = if kind == "blob" { size(repo, entry.oid)? } else { "-".to_owned() };
                 let width = if name.ends_with(b"padded") { SIZE_WIDTH } else { 0 };
                 let _ = write!(out, "{size:>width$}");
             }
             b"stage" => drop(write!(out, "{}", entry.stage as u8)),
-            b"eolinfo:index" => out.extend_from_slice(show.of_index(place, entry).as_bytes()),
-            b"eolinfo:worktree" => out.extend_from_slice(show.of_worktree(place.path).as_bytes()),
-            b"eolattr" => out.extend_from_slice(show.of_attributes(place.top, place.path)?.as_bytes()),
-            b"path" => show.name_into(&mut out, place.path),
+            b"eolinfo:index" => out.extend_from_slice(show.line_ends.in_index(index, entry).as_bytes()),
+            b"eolinfo:worktree" => {
+                out.extend_from_slice(show.line_ends.in_worktree(listed.path).as_bytes());
+            }
+            b"eolattr" => {
+                let attributes = show.line_ends.attributes(listed.top, listed.path)?;
+                out.extend_from_slice(attributes.as_bytes());
+            }
+            b"path" => show.name_into(&mut out, listed.path),
             _ => return Err(Failure::Fatal(text!("bad ls-files format: %", rest[..=end]))),
         }
         rest = &rest[end + 1..];
@@ -80,9 +83,9 @@ fn literal(rest: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-fn size(place: &Place<'_>, entry: &Entry) -> Result<String, Failure> {
-    match place.repo.objects().header(&entry.oid) {
+fn size(repo: &Repository, oid: ObjectId) -> Result<String, Failure> {
+    match repo.objects().header(&oid) {
         Ok((_, size)) => Ok(size.to_string()),
-        Err(_) => Err(Failure::fatal(format!("could not get object info about '{}'", entry.oid))),
+        Err(_) => Err(Failure::fatal(format!("could not get object info about '{oid}'"))),
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Runs `stash store`. Returns the exit code.
-pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+pub(super) fn store(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = EntryRequest::default();
     let args = STORE.parse(args)?.store(&mut request)?;
     let (repo, settings) = open(run)?;
