@@ -135,12 +135,13 @@ pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
             let mut peak = 0;
             while !done.load(Ordering::Relaxed) {
                 peak = peak.max(anonymous_of_descendants(id));
-                std::thread::sleep(Duration::from_millis(30));
+                std::thread::park_timeout(Duration::from_millis(30));
             }
             peak
         });
         let output = child.wait_with_output();
         done.store(true, Ordering::Relaxed);
+        sampler.thread().unpark();
         (output, sampler.join().expect("the sampler does not panic"))
     });
     let output = output.map_err(|error| failed(error.to_string()))?;

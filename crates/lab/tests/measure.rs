@@ -33,8 +33,7 @@ impl<'s> Sources<'s> {
         let script = format!(
             "#!/bin/sh\n[ \"$1\" != --version ] || exec echo 'sapwood version 0.1.0{build}'\nexec '{git}' \"$@\"\n"
         );
-        fs::write(&path, script).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
+        testkit::write_program(&path, script);
         path
     }
 

@@ -148,11 +148,16 @@ impl Side {
             output.map_err(|error| Error::Command { command: line.join(" "), detail: error.to_string() })?;
         let root = self.root.display().to_string();
         let plain = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&root, "<side>");
+        let stderr = plain(&output.stderr);
+        if stderr.contains("No space left on device") {
+            let message = "the file system is full: fewer agents or a smaller tree are needed";
+            return Err(Error::Setup(format!("{root}: {message}")));
+        }
         Ok(Call {
             line: line.to_vec(),
             code: output.status.code(),
             stdout: plain(&output.stdout),
-            stderr: plain(&output.stderr),
+            stderr,
             wall,
         })
     }

@@ -29,10 +29,15 @@ pub(super) const STEPS: [Step; 6] = [
     Step { name: "status", cases: &["status"], once: false, take: status },
     Step { name: "switch", cases: &["switch-100"], once: false, take: switch },
     Step { name: "record", cases: &["add-10", "commit-10"], once: false, take: record },
-    Step { name: "first workspace", cases: &["workspace-first"], once: false, take: first },
-    Step { name: "workspace", cases: &["workspace", "workspace-status"], once: true, take: workspace },
+    // Before anything is removed: ext4 creates files slowly after that.
     Step { name: "sparse", cases: &["sparse"], once: true, take: sparse },
+    Step { name: "first workspace", cases: &["workspace-first"], once: false, take: first },
+    Step { name: "workspace", cases: &WORKSPACE, once: true, take: workspace },
 ];
+
+/// The cases of a new workspace.
+const WORKSPACE: [&str; 5] =
+    ["workspace", "workspace-status", "workspace-add-10", "workspace-commit-10", "workspace-switch-100"];
 
 /// The worktree of one size.
 pub(super) struct Place<'a> {
@@ -94,12 +99,12 @@ impl<'a> Place<'a> {
         measure::run(&invocation).map(Sample::from)
     }
 
-    /// Appends a line to ten files, and returns their paths.
-    fn edit(&self, line: &str) -> Result<Vec<String>, Error> {
+    /// Appends a line to ten files below `top`, and returns their paths.
+    fn edit(&self, top: &Path, line: &str) -> Result<Vec<String>, Error> {
         let files = self.generated.files;
         let paths: Vec<String> = tree::spread(EDITED, files).map(|file| tree::path(file, files)).collect();
         for path in &paths {
-            let path = self.tree().join(path);
+            let path = top.join(path);
             let opened = fs::OpenOptions::new().append(true).open(&path);
             opened.and_then(|mut file| writeln!(file, "{line}")).map_err(|source| Error::Io {
                 what: "cannot edit",
@@ -150,11 +155,16 @@ fn switch(place: &Place<'_>, tool: usize, run: usize) -> Result<Vec<Sample>, Err
 }
 
 fn record(place: &Place<'_>, tool: usize, run: usize) -> Result<Vec<Sample>, Error> {
-    let paths = place.edit(&format!("// edit {run} by {tool}"))?;
+    record_in(place, tool, run, &place.tree())
+}
+
+/// Edits, adds and commits ten files below `top`.
+fn record_in(place: &Place<'_>, tool: usize, run: usize, top: &Path) -> Result<Vec<Sample>, Error> {
+    let paths = place.edit(top, &format!("// edit {run} by {tool}"))?;
     let mut words = vec!["add"];
     words.extend(paths.iter().map(String::as_str));
-    let add = place.run(tool, &words, &place.tree())?;
-    let commit = place.run(tool, &["commit", "-q", "-m", "Edit ten files"], &place.tree())?;
+    let add = place.run(tool, &words, top)?;
+    let commit = place.run(tool, &["commit", "-q", "-m", "Edit ten files"], top)?;
     Ok(vec![add, commit])
 }
 
@@ -170,17 +180,24 @@ fn first(place: &Place<'_>, tool: usize, run: usize) -> Result<Vec<Sample>, Erro
     Ok(vec![sample])
 }
 
-fn workspace(place: &Place<'_>, tool: usize, _: usize) -> Result<Vec<Sample>, Error> {
+fn workspace(place: &Place<'_>, tool: usize, run: usize) -> Result<Vec<Sample>, Error> {
     let name = format!("next-{tool}");
-    let (dir, sample) = place.create(tool, &name)?;
-    let status = place.run(tool, &["status", "--porcelain"], &dir);
+    let (dir, created) = place.create(tool, &name)?;
+    let samples = in_workspace(place, tool, run, &dir);
     place.remove(tool, &name)?;
-    Ok(vec![sample, status?])
+    Ok([vec![created], samples?].concat())
+}
+
+fn in_workspace(place: &Place<'_>, tool: usize, run: usize, dir: &Path) -> Result<Vec<Sample>, Error> {
+    let status = place.run(tool, &["status", "--porcelain"], dir)?;
+    let recorded = record_in(place, tool, run, dir)?;
+    let switch = place.run(tool, &["switch", "-q", "--detach", "refs/lab/changed"], dir)?;
+    Ok([vec![status], recorded, vec![switch]].concat())
 }
 
 /// Checks out one of the directories at the top, which is 2% of the tree.
-fn sparse(place: &Place<'_>, tool: usize, _: usize) -> Result<Vec<Sample>, Error> {
-    let at = place.clone(&format!("sparse-{tool}"))?;
+fn sparse(place: &Place<'_>, tool: usize, run: usize) -> Result<Vec<Sample>, Error> {
+    let at = place.clone(&format!("sparse-{tool}-{run}"))?;
     let area = format!("area-{:02}", tree::AREAS / 2);
     let script = format!(
         "'{program}' sparse-checkout set {area} && '{program}' checkout -q main",
@@ -190,6 +207,5 @@ fn sparse(place: &Place<'_>, tool: usize, _: usize) -> Result<Vec<Sample>, Error
     if !at.join(&area).is_dir() || at.join("area-00").exists() {
         return Err(Error::Setup(format!("{}: the sparse checkout is not {area}", at.display())));
     }
-    must(Path::new("rm"), &["-rf", &at.display().to_string()], Path::new("/"))?;
     Ok(vec![sample])
 }

@@ -162,6 +162,10 @@ impl Place {
             let mut sums: [Vec<Sample>; 2] = Default::default();
             for call in caller.calls {
                 let samples = self.call(args, call)?;
+                if samples.iter().any(Vec::is_empty) {
+                    // The time is over. A sum of some of the calls would be no caller's.
+                    return Ok(());
+                }
                 for ((tool, samples), sums) in TOOLS.iter().zip(&samples).zip(&mut sums) {
                     Case::add(cases, [tree, caller.name, call], Figure::of_samples(tool, samples));
                     add_up(sums, samples);

@@ -61,7 +61,7 @@ pub(super) static TABLES: [Table; 14] = [
         name: "small",
         tree: Tree::Own,
         peers: Peers::Git,
-        full: share(5, "small --runs 25"),
+        full: share(2, "small --runs 25"),
         quick: quick(60, "small --runs 5"),
     },
     Table {
@@ -152,7 +152,8 @@ pub(super) static TABLES: [Table; 14] = [
         name: "day",
         tree: Tree::Repo,
         peers: Peers::Git,
-        full: share(5, "day --on ext4 --runs 1"),
+        // A volume has room for five worktrees of linux beside the repository's own.
+        full: share(8, "day --on ext4 --commands 280 --agents 4 --worktrees 1 --runs 1"),
         quick: quick(50, "day --on ext4 --made 3000 --commands 140 --agents 4 --worktrees 1 --runs 1"),
     },
     Table { name: "memory", tree: Tree::Repo, peers: Peers::Git, full: share(3, "memory"), quick: None },
