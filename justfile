@@ -14,9 +14,9 @@ check:
 test *args:
     .ci/test {{args}}
 
-# the transition matrix and the walks of the bundles, whole
+# the transition matrix, the walks of the bundles, the matrices of stash and rev-parse, whole
 conformance:
-    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- matrix walk trees
+    SAPWOOD_TEST_FULL=1 .ci/test --profile quick -- matrix walk trees stash::pop rev_parse
 
 # Git's own test suite with the real git and with sapwood's in its place; the core slice, or what is asked for
 referee *args:
@@ -119,7 +119,7 @@ ways-in *args:
 crates:
     cargo publish --workspace --locked --dry-run
 
-# the public items of the crate `sapwood` beside those of the last tag, or of a revision; needs cargo-semver-checks
+# the public items of the crate `sapwood` beside those of the last tag, or of a revision
 semver revision="":
     .ci/semver {{revision}}
 

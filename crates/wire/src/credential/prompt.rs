@@ -79,6 +79,7 @@ impl Prompter {
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped());
         sys::interrupt::install();
+        sys::terminal::note_question();
         let answer = command.spawn().ok().and_then(|mut child| {
             let mut text = Vec::new();
             let read = child.stdout.take().map(|mut output| output.read_to_end(&mut text));
