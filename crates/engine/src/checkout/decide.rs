@@ -12,7 +12,10 @@ mod sparse_checkout;
 mod submodules;
 mod worktree;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
@@ -33,7 +36,7 @@ use super::{
 use crate::look::{
     LookError,
     facts::{Fact, Seen},
-    sparse::Patterns,
+    sparse::{Patterns, Walk},
     trees::{Kind, Row, Side, Slot},
 };
 
@@ -66,9 +69,17 @@ impl Policy<'_> {
 /// The definition of a sparse worktree.
 #[derive(Debug)]
 pub(super) struct Sparsity<'a> {
-    pub(super) patterns: &'a Patterns,
+    patterns: &'a Patterns,
+    /// The walk over the paths that are new to the index.
+    walk: RefCell<Walk>,
     /// For each entry of the index, true if it belongs outside of the worktree.
     pub(super) outside: Vec<bool>,
+}
+
+impl<'a> Sparsity<'a> {
+    pub(super) fn new(patterns: &'a Patterns, index: &Index) -> Sparsity<'a> {
+        Sparsity { patterns, walk: RefCell::default(), outside: patterns.outside(index) }
+    }
 }
 
 /// The position of an index entry in a sparse worktree, before and after.
@@ -95,7 +106,7 @@ impl Policy<'_> {
 
     /// Returns true if a path that is new to the index lies outside of the sparse worktree.
     fn excludes(&self, path: &BStr) -> bool {
-        self.sparse.is_some_and(|sparse| !sparse.patterns.keeps(path))
+        self.sparse.is_some_and(|sparse| !sparse.walk.borrow_mut().keeps(sparse.patterns, path))
     }
 }
 

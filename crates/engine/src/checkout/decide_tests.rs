@@ -207,7 +207,7 @@ fn changes_skip_worktree_entries_in_the_index_alone() {
     let rows = [Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1), side(2)] }];
     let facts = [Fact { seen: Seen::Absent, clean: false }];
     let patterns = Patterns::parse(b"/other\n", false, false).patterns;
-    let sparsity = Sparsity { patterns: &patterns, outside: vec![true] };
+    let sparsity = Sparsity { outside: vec![true], ..Sparsity::new(&patterns, &index) };
     let sparse = Policy { sparse: Some(&sparsity), ..policy(TWO_WAY) };
     let decided = run(&index, sparse, &rows, &facts, &mut no_untracked());
     assert_eq!(decided.edits[0].entries[0].flags, Flags::SKIP_WORKTREE);
@@ -227,7 +227,7 @@ fn changes_skip_worktree_entries_in_the_index_alone() {
 fn removes_and_writes_files_by_the_sparse_patterns() {
     let index = index_of(&[("come", 1, Flags::SKIP_WORKTREE), ("go", 1, Flags::empty())]);
     let patterns = Patterns::parse(b"/come\n", false, false).patterns;
-    let sparsity = Sparsity { patterns: &patterns, outside: patterns.outside(&index) };
+    let sparsity = Sparsity::new(&patterns, &index);
     let sparse = Policy { sparse: Some(&sparsity), ..policy(TWO_WAY) };
     let decided = run(&index, sparse, &[], &[], &mut no_untracked());
     assert_eq!(decided.sparse_marks, [(1, true), (0, false)]);

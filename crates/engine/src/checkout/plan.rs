@@ -376,7 +376,7 @@ pub(super) fn decide(
         Sparse::Given(patterns) if options.files == Files::Update => Some(&**patterns),
         _ => None,
     };
-    let sparsity = patterns.map(|patterns| Sparsity { patterns, outside: patterns.outside(index) });
+    let sparsity = patterns.map(|patterns| Sparsity::new(patterns, index));
     let policy = Policy {
         kind,
         force: options.force,

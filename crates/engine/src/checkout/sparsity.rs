@@ -35,7 +35,7 @@ pub fn plan_sparsity(
     original_cwd: Option<BString>,
 ) -> Result<Plan, LookError> {
     let _phase = profile::span(Phase::Plan);
-    let sparsity = Sparsity { patterns: &patterns, outside: patterns.outside(&index) };
+    let sparsity = Sparsity::new(&patterns, &index);
     let policy = Policy {
         kind: Kind::TwoWay { initial: false },
         force: Force::No,

@@ -18,6 +18,6 @@ mod settle;
 pub use collapse::{Trees, collapse, directories};
 pub use cone::Cone;
 pub use expand::{collapsed, expand, is_inside};
-pub use patterns::{LoadError, Loaded, Patterns, is_on, load, path};
+pub use patterns::{LoadError, Loaded, Patterns, Walk, is_on, load, path};
 pub use present::{clear, clear_present, present};
 pub use settle::{Purpose, settle};

@@ -67,6 +67,7 @@ pub fn load(repo: &repo::Repository) -> Result<Option<Loaded>, LoadError> {
 }
 
 /// The decision for all paths below a directory.
+#[derive(Debug)]
 enum State {
     /// All paths below are included.
     All,
@@ -219,36 +220,46 @@ impl Patterns {
     /// Returns a bool for each entry: true if it is outside of the sparse worktree. Unmerged
     /// entries never are.
     pub fn outside(&self, index: &Index) -> Vec<bool> {
-        // The directories above the last path, each with the end of its path and its state.
-        let mut open: Vec<(usize, State)> = Vec::new();
-        let mut last = BStr::new("");
-        let mut outside = Vec::with_capacity(index.len());
-        for entry in index.entries() {
-            let path = index.path(entry);
-            let same = last.iter().zip(path.iter()).take_while(|(one, other)| one == other).count();
-            while open.last().is_some_and(|(end, _)| *end >= same) {
-                open.pop();
-            }
-            let known = open.last().map_or(0, |(end, _)| end + 1);
-            for end in path[known..].find_iter("/").map(|at| known + at) {
-                let state = match open.last() {
-                    Some((_, State::All)) => State::All,
-                    Some((_, State::Nothing)) => State::Nothing,
-                    Some(&(_, State::Undecided(default))) => self.enter(path[..end].as_bstr(), default),
-                    None => self.enter(path[..end].as_bstr(), false),
-                };
-                open.push((end, state));
-            }
-            let inside = match open.last() {
-                Some((_, State::All)) => true,
-                Some((_, State::Nothing)) => false,
-                Some(&(_, State::Undecided(default))) => self.file(path, default),
-                None => self.file(path, false),
-            };
-            outside.push(!inside && entry.stage == Stage::Normal);
-            last = path;
+        let mut walk = Walk::default();
+        let outside = |at: usize| !walk.keeps(self, index.path_at(at)) && index.stage_at(at) == Stage::Normal;
+        (0..index.len()).map(outside).collect()
+    }
+}
+
+/// Decides many paths like [`Patterns::keeps`], by the same patterns. Each directory is decided
+/// once if the paths come in the order of the index.
+#[derive(Debug, Default)]
+pub struct Walk {
+    /// The directories above the last path, each with the end of its path and its state.
+    open: Vec<(usize, State)>,
+    last: BString,
+}
+
+impl Walk {
+    /// Returns true if the file at `path` belongs in the worktree.
+    pub fn keeps(&mut self, patterns: &Patterns, path: &BStr) -> bool {
+        let same = self.last.iter().zip(path.iter()).take_while(|(one, other)| one == other).count();
+        while self.open.last().is_some_and(|(end, _)| *end >= same) {
+            self.open.pop();
         }
-        outside
+        let known = self.open.last().map_or(0, |(end, _)| end + 1);
+        for end in path[known..].find_iter("/").map(|at| known + at) {
+            let state = match self.open.last() {
+                Some((_, State::All)) => State::All,
+                Some((_, State::Nothing)) => State::Nothing,
+                Some(&(_, State::Undecided(default))) => patterns.enter(path[..end].as_bstr(), default),
+                None => patterns.enter(path[..end].as_bstr(), false),
+            };
+            self.open.push((end, state));
+        }
+        self.last.clear();
+        self.last.extend_from_slice(path);
+        match self.open.last() {
+            Some((_, State::All)) => true,
+            Some((_, State::Nothing)) => false,
+            Some(&(_, State::Undecided(default))) => patterns.file(path, default),
+            None => patterns.file(path, false),
+        }
     }
 }
 
