@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command};
 
 use testkit::{Repo, Sandbox};
 

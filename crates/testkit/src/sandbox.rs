@@ -4,7 +4,7 @@
 use std::{
     ffi::OsStr,
     fs,
-    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::Command,
 };

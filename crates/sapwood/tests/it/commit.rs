@@ -1,6 +1,6 @@
 //! Commit as an operation.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::fs;
 
 use sapwood::{
     Error, PlanError, RunError, Silent,

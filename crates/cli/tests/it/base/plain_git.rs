@@ -1,7 +1,7 @@
 //! Plain Git in a clone that began with a base: its server is never asked for a content of the
 //! base.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use testkit::Repo;
 
