@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         let read = |data: &[u8], threads| {
             decode(data, hash, Options::new(threads, false)).and_then(|decoded| decoded.finish())
         };
-        let stored = decode_stored(Bytes::copy_from_slice(data), hash, Options::new(1, false))
+        let stored = decode_stored(Bytes::copy_from_slice(data), None, hash, Options::new(1, false))
             .and_then(|decoded| decoded.finish());
         let index = match read(data, 1) {
             Ok(index) => index,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bstr::BStr;
-use engine::{sparse, untracked};
+use engine::{sparse, untracked, workspace::record};
 pub use format::index::{Entry, Flags, Index, Stage};
 use format::{HashKind, ObjectId, index::IndexSummary};
 use repo::Repository;
@@ -83,9 +83,24 @@ fn load(repo: &Repository, settings: &Settings) -> Result<Loaded, Error> {
         store::index::load_with_fingerprint(&repo.index_path(), repo.hash(), &settings.index_read)?;
     let mut differs = untracked::cache::settle(repo, &mut index)?;
     differs |= monitor::remove_unused_data(repo, &mut index)? == monitor::WriteIndex::Worthwhile;
-    let splits = settings.index_write.split.filter(|_| !index.sparse);
-    differs |= splits.is_some_and(|split| split != index.base.is_some());
+    differs |= match settings.index_write.split.filter(|_| !index.sparse) {
+        Some(split) => split != index.base.is_some(),
+        None => has_lost_shared_half(repo, &index),
+    };
     Ok(Loaded { index, seen, differs })
+}
+
+/// Returns true if `index` is the whole index of a workspace that was created with a split one, and
+/// its shared half is still there. Git writes a split index whole if it changes it in a way that no
+/// extension records.
+pub(crate) fn has_lost_shared_half(repo: &Repository, index: &Index) -> bool {
+    if index.base.is_some() || index.sparse {
+        return false;
+    }
+    let workspace = record::of_git_dir(repo.common_dir(), repo.git_dir());
+    let has_upper = |workspace: record::Workspace| workspace.record.backend.has_upper();
+    let is_split = workspace.is_ok_and(|workspace| workspace.is_some_and(has_upper));
+    is_split && store::index::has_shared_beside(&repo.index_path(), repo.hash())
 }
 
 /// Returns an error if a page of a mapped index could not be read after the index was opened. An

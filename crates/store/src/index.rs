@@ -39,6 +39,7 @@ mod fingerprint;
 mod shared;
 
 pub use fingerprint::{Fingerprint, fingerprint};
+pub use shared::{has_shared_beside, path_of_places};
 
 /// Options for reading an index.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +80,9 @@ pub struct WriteOptions {
     pub offset_table: bool,
     /// `core.splitIndex`; if unset, a split index stays split.
     pub split: Option<bool>,
+    /// An index that is not split gets the newest shared index beside it, unless `split` is set or
+    /// there is none.
+    pub joins_shared: bool,
     /// `splitIndex.maxPercentChange`; the default is 20.
     pub max_percent_change: Option<u8>,
     /// `splitIndex.sharedIndexExpire`
@@ -189,7 +193,7 @@ fn load_files(
     options: &ReadOptions,
 ) -> Result<(Index, Option<Fingerprint>), LoadError> {
     let _phase = profile::span(Phase::Index);
-    let (decoded, stat) = match decode(path, hash, options) {
+    let (decoded, stat) = match decode(path, None, hash, options) {
         Err(LoadError::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok((Index::empty(hash), None));
         }
@@ -203,7 +207,8 @@ fn load_files(
             // The shared half is large and never changed in place. Its entries stay in its file
             // even for a caller that changes some of them.
             let lookups = ReadOptions { access: Access::Lookups, ..options.clone() };
-            let (base, _) = decode(&base_path, hash, &lookups)?;
+            let places = shared::map_places(&base_path);
+            let (base, _) = decode(&base_path, places.as_ref(), hash, &lookups)?;
             let found = base.checksum();
             if found != expected {
                 return Err(LoadError::SharedMismatch { path: base_path, expected, found });
@@ -321,6 +326,9 @@ fn prepare(
     options: &WriteOptions,
     fsync: &Fsync,
 ) -> Result<(), CommitError> {
+    if options.split.is_none() && options.joins_shared && index.base.is_none() {
+        index.base = shared::newest(lock.path(), index.hash);
+    }
     if options.split.unwrap_or(index.base.is_some()) && !index.sparse {
         let delta = share(lock, index, options, fsync)?;
         let base = index.base.expect("made if there was none");
@@ -380,7 +388,13 @@ fn difference(path: &Path, oid: ObjectId, index: &Index) -> Option<Delta> {
 /// A file of fewer bytes is read on one thread.
 const WORTH_THREADS: usize = 1 << 16;
 
-fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, Stat), LoadError> {
+/// Reads the file at `path`. `places` is the content of the file of its places, if there is one.
+fn decode(
+    path: &Path,
+    places: Option<&Bytes>,
+    hash: HashKind,
+    options: &ReadOptions,
+) -> Result<(Decoded, Stat), LoadError> {
     let file = by_path::open(path).map_err(|source| LoadError::Open { path: path.to_owned(), source })?;
     let unreadable = sys::unreadable_page_count();
     let mapped = || Ok((sys::stat_of(&file)?, sys::Map::of(&file)?));
@@ -402,7 +416,7 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
     };
     let decoded = match options.access {
         Access::All => read::decode(&map, hash, how),
-        Access::Lookups => read::decode_stored(Bytes::from_owner(map), hash, how),
+        Access::Lookups => read::decode_stored(Bytes::from_owner(map), places, hash, how),
     };
     // A read error that other code met earlier, in another mapping, does not fail this load. The
     // work done so far can then still be recorded.

@@ -270,7 +270,7 @@ fn check_cache_tree(index: &Index, node: &CacheTree, dir: &str, objects: &Object
             }
         }
     }
-    for child in &node.children {
+    for child in node.children() {
         let below = if dir.is_empty() { child.name.to_string() } else { format!("{dir}/{}", child.name) };
         check_cache_tree(index, child, &below, objects);
     }

@@ -111,7 +111,7 @@ impl<R: Rules> Builder<'_, R> {
         mut old: Option<CacheTree>,
         levels: usize,
     ) -> Result<Built, R::Error> {
-        let mut node = CacheTree { name: name.to_owned(), valid: None, children: Vec::new() };
+        let mut node = CacheTree::with(name, None);
         let first = range.start;
         if first < self.index.len()
             && self.index.mode_at(first).is_tree()
@@ -132,7 +132,7 @@ impl<R: Rules> Builder<'_, R> {
         if levels == 0 {
             return Ok(Built { node, tree: None });
         }
-        let mut content = Vec::new();
+        let (mut content, mut children) = (Vec::new(), Vec::new());
         let (mut is_whole, mut has_all) = (true, true);
         // As in Git, errors of subdirectories come before those of this directory.
         let mut refused = None;
@@ -166,10 +166,10 @@ impl<R: Rules> Builder<'_, R> {
                 Some(oid) => push_entry(&mut content, Mode::TREE.bits(), name, &oid),
                 None => has_all = false,
             }
-            node.children.push(child.node);
+            children.push(child.node);
             at = end;
         }
-        node.children.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then_with(|| a.name.cmp(&b.name)));
+        node.set_children(children);
         if let Some(refused) = refused {
             return Err(refused);
         }

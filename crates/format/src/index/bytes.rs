@@ -9,7 +9,7 @@ use crate::{HashKind, ObjectId};
 pub(super) const STAT_SIZE: usize = 36;
 
 /// The remaining bytes. Every method returns `None` if there are too few.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {

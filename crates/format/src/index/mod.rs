@@ -13,6 +13,8 @@ use table::Table;
 use crate::{HashKind, Mode, ObjectId};
 
 mod bytes;
+#[cfg(test)]
+mod cache_tests;
 mod cache_tree;
 pub mod difference;
 mod edit;
@@ -22,6 +24,7 @@ mod fsmonitor;
 mod marks;
 mod offsets;
 pub mod parts;
+pub mod places;
 pub mod read;
 mod resolve_undo;
 mod scan;

@@ -3,6 +3,7 @@
 //! Changing the location in the untracked cache would otherwise require decoding both files with
 //! all entries. This module replaces the extension and leaves the others byte for byte.
 
+use ::bytes::Bytes;
 use bstr::{BStr, ByteSlice as _};
 
 use super::{
@@ -66,12 +67,12 @@ impl<'a> Small<'a> {
 
     /// Decodes the cache-tree, if there is an intact one.
     pub fn cache_tree(&self) -> Option<CacheTree> {
-        CacheTree::read(self.extension(TREE)?, self.hash)
+        CacheTree::read(&Bytes::copy_from_slice(self.extension(TREE)?), self.hash)
     }
 
     /// Decodes the untracked cache, if there is an intact one.
     pub fn untracked(&self) -> Option<UntrackedCache> {
-        UntrackedCache::read(self.extension(UNTRACKED)?, self.hash)
+        UntrackedCache::read(self.extension(UNTRACKED)?.to_vec(), self.hash)
     }
 
     /// Returns the positions of the entries that the file system monitor does not vouch for. The

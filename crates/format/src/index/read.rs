@@ -22,7 +22,7 @@ use super::{
     bytes::Reader,
     cache_tree::CacheTree,
     entry::{Codec, Paths},
-    fsmonitor, offsets,
+    fsmonitor, offsets, places,
     resolve_undo::ResolveUndo,
     scan::{self, Scan},
     split::Link,
@@ -43,10 +43,13 @@ pub struct Options {
     pub verify: bool,
     /// Called with a large range of memory before it is filled for the first time. The callback may
     /// ask the system for huge pages.
-    pub prepare_memory: fn(Range<*const u8>),
+    pub prepare_memory: PrepareMemory,
     /// Runs two closures at once, the first in a thread of its own.
     pub in_parallel: RunInParallel,
 }
+
+/// A callback for a range of memory that is about to be filled for the first time.
+pub type PrepareMemory = fn(Range<*const u8>);
 
 /// Runs both closures, in parallel if possible. The second closure calls its argument at least
 /// about every 0.1 ms.
@@ -125,16 +128,22 @@ pub struct Decoded {
     pub(super) link: Option<Link>,
     pub(super) fsmonitor: Option<fsmonitor::Pending>,
     pub(super) disorder: Option<Error>,
-    pub(super) prepare_memory: fn(Range<*const u8>),
+    pub(super) prepare_memory: PrepareMemory,
     checksum: ObjectId,
 }
 
-/// Reads a file's content and keeps the entries as stored in `file`, if possible. It is not
+/// Reads a file's content and keeps the entries as stored in `file`, if possible. `places` is the
+/// content of the file that [`places::list`] made for this file, if there is one. It is not
 /// possible for version 4, a part of a split index, a sparse index, or a file with unusual entries.
 /// If the caller needs all entries or changes them, [`decode`] is faster. Only [`decode`] verifies
 /// the checksum; with `options.verify` this function falls back to it.
-pub fn decode_stored(file: Bytes, hash: HashKind, options: Options) -> Result<Decoded, Error> {
-    match stored(&file, hash, options) {
+pub fn decode_stored(
+    file: Bytes,
+    places: Option<&Bytes>,
+    hash: HashKind,
+    options: Options,
+) -> Result<Decoded, Error> {
+    match stored(&file, places, hash, options) {
         Some(decoded) => Ok(decoded),
         None => decode(&file, hash, options),
     }
@@ -142,44 +151,22 @@ pub fn decode_stored(file: Bytes, hash: HashKind, options: Options) -> Result<De
 
 /// Returns `None` if the entries cannot be kept as stored. [`decode`] then reports the errors, if
 /// any.
-fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
-    let Header { content, version, count, checksum } = Header::read(file, hash).ok()?;
+fn stored(file: &Bytes, places: Option<&Bytes>, hash: HashKind, options: Options) -> Option<Decoded> {
+    let header = Header::read(file, hash).ok()?;
+    let Header { content, version, count, checksum } = header;
     let codec = Codec { hash, compressed: false };
     let end = content.len();
     let is_possible = u32::try_from(end).is_ok() && count <= (end - HEADER) / codec.shortest();
     if version == Version::V4 || options.verify || !is_possible {
         return None;
     }
-    let scan_part = |part: Range<usize>, tick: &dyn Fn()| Scan::of(codec, content, part, count, tick);
-    let caches = |end| Caches::read(content, end, hash);
-    let middle = if options.threads > 1 && count >= WORTH_A_THREAD {
-        // The second part is smaller, because its thread also reads the caches.
-        scan::guess_entry_start(codec, content, end / 5 * 3)
-    } else {
-        None
-    };
-    let (found, caches) = match middle {
-        Some(middle) => {
-            let (mut one, mut two) = (None, None);
-            let mut in_thread = || {
-                let found = scan_part(middle..end, &|| ());
-                let caches = caches(found.end);
-                two = Some((found, caches));
-            };
-            let mut here = |tick: &dyn Fn()| one = Some(scan_part(HEADER..middle, tick));
-            (options.in_parallel)(&mut in_thread, &mut here);
-            let (one, (two, caches)) = (one?, two?);
-            let from = two.end;
-            let found = one.join(codec, content, two, count)?;
-            // The scan may have read an extension as an entry.
-            let caches = if found.end == from { caches } else { Caches::read(content, found.end, hash) };
+    let known = places.and_then(|places| places::read(places, file, &header, codec, options.prepare_memory));
+    let (found, caches) = match known {
+        Some(found) => {
+            let caches = Caches::read(content, found.end, hash, options.prepare_memory);
             (found, caches)
         }
-        None => {
-            let found = scan_part(HEADER..end, &|| ());
-            let caches = caches(found.end);
-            (found, caches)
-        }
+        None => find_entries(content, count, codec, options)?,
     };
     if found.places.len() < count {
         return None;
@@ -197,6 +184,47 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     index.cache_tree = caches.tree;
     let prepare_memory = options.prepare_memory;
     Some(Decoded { index, link: None, fsmonitor, disorder: None, prepare_memory, checksum })
+}
+
+/// Finds the places of `count` entries of a file, and reads the caches behind them. Returns fewer
+/// places if some bytes are not a usual entry. `content` is the file without its trailer.
+fn find_entries(content: &[u8], count: usize, codec: Codec, options: Options) -> Option<(Scan, Caches)> {
+    let (end, hash) = (content.len(), codec.hash);
+    let scan_part = |part: Range<usize>, tick: &dyn Fn()| Scan::of(codec, content, part, count, tick);
+    let caches = |end| Caches::read(content, end, hash, options.prepare_memory);
+    let middle = if options.threads > 1 && count >= WORTH_A_THREAD {
+        // The second part is smaller, because its thread also reads the caches.
+        scan::guess_entry_start(codec, content, end / 5 * 3)
+    } else {
+        None
+    };
+    Some(match middle {
+        Some(middle) => {
+            let (mut one, mut two) = (None, None);
+            let mut in_thread = || {
+                let found = scan_part(middle..end, &|| ());
+                let caches = caches(found.end);
+                two = Some((found, caches));
+            };
+            let mut here = |tick: &dyn Fn()| one = Some(scan_part(HEADER..middle, tick));
+            (options.in_parallel)(&mut in_thread, &mut here);
+            let (one, (two, caches)) = (one?, two?);
+            let from = two.end;
+            let found = one.join(codec, content, two, count)?;
+            // The scan may have read an extension as an entry.
+            let caches = if found.end == from {
+                caches
+            } else {
+                Caches::read(content, found.end, hash, options.prepare_memory)
+            };
+            (found, caches)
+        }
+        None => {
+            let found = scan_part(HEADER..end, &|| ());
+            let caches = caches(found.end);
+            (found, caches)
+        }
+    })
 }
 
 /// Reads a file's content and decodes all entries.
@@ -236,7 +264,7 @@ pub(super) struct Header<'a> {
     pub(super) content: &'a [u8],
     pub(super) version: Version,
     pub(super) count: usize,
-    checksum: ObjectId,
+    pub(super) checksum: ObjectId,
 }
 
 /// Returns the trailer of a file without verifying it.
@@ -342,15 +370,21 @@ struct Caches {
 }
 
 impl Caches {
-    /// Ignores malformed extensions: [`Extensions::read`] reports them.
-    fn read(content: &[u8], offset: usize, hash: HashKind) -> Caches {
+    /// Ignores malformed extensions: [`Extensions::read`] reports them. The caches keep their bytes,
+    /// as copies: the file may be mapped, and what it holds may change.
+    fn read(content: &[u8], offset: usize, hash: HashKind, prepare_memory: PrepareMemory) -> Caches {
         let last = |wanted: [u8; 4]| {
             let found = extensions(content, offset).map_while(Result::ok);
             found.filter(|(signature, _)| *signature == wanted).last().map(|(_, data)| data)
         };
+        let copy = |data: &[u8]| {
+            let mut copy = with_room(data.len(), prepare_memory);
+            copy.extend_from_slice(data);
+            copy
+        };
         Caches {
-            tree: last(TREE).and_then(|data| CacheTree::read(data, hash)),
-            untracked: last(UNTRACKED).and_then(|data| UntrackedCache::read(data, hash)),
+            tree: last(TREE).and_then(|data| CacheTree::read(&copy(data).into(), hash)),
+            untracked: last(UNTRACKED).and_then(|data| UntrackedCache::read(copy(data), hash)),
         }
     }
 }
@@ -402,7 +436,7 @@ const ALLOCATOR_HEADER: usize = 4 << 10;
 
 /// Creates a vector for `count` values that is about to be filled. If it takes several huge pages,
 /// its capacity fills whole ones, so that the mapping begins at a huge page.
-pub(super) fn with_room<T>(count: usize, prepare_memory: fn(Range<*const u8>)) -> Vec<T> {
+pub(super) fn with_room<T>(count: usize, prepare_memory: PrepareMemory) -> Vec<T> {
     let bytes = count.saturating_mul(size_of::<T>());
     if bytes < HUGE_PAGE {
         return Vec::with_capacity(count);
@@ -439,7 +473,7 @@ impl Entries<'_> {
             let room = codec.room_for_paths(content.len() - HEADER, count, self.budget());
             let bytes = with_room(room, prepare_memory);
             let (paths, end) = codec.read_paths(content, HEADER, count, self.budget(), bytes)?;
-            Ok((paths, Caches::read(content, end, codec.hash)))
+            Ok((paths, Caches::read(content, end, codec.hash, prepare_memory)))
         };
         let (entries, paths) = if threads > 1 && count >= WORTH_A_THREAD {
             let (mut entries, mut paths) = (None, None);

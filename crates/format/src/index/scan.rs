@@ -91,7 +91,37 @@ impl EntryPlace {
     /// Returns the offset of the entry.
     #[inline]
     pub(super) fn entry(self, codec: Codec) -> usize {
-        self.start as usize - codec.before_path(self.rest & EXTENDED != 0)
+        self.start as usize - self.before_path(codec)
+    }
+
+    /// Returns the distance from the entry to its path.
+    #[inline]
+    fn before_path(self, codec: Codec) -> usize {
+        codec.before_path(self.rest & EXTENDED != 0)
+    }
+
+    /// Returns the offset of the end of the path.
+    #[inline]
+    pub(super) fn end_of_path(self) -> usize {
+        self.start as usize + (self.rest & LENGTH) as usize
+    }
+
+    /// Returns true if an entry at or after the offset `from` can have this place.
+    #[inline]
+    pub(super) fn is_possible(self, codec: Codec, from: usize) -> bool {
+        let is_usual = self.directory() <= (self.rest & LENGTH) as usize;
+        is_usual && self.start as usize >= from + self.before_path(codec)
+    }
+
+    /// Returns the bytes that stand for this place in a file.
+    pub(super) fn to_bytes(self) -> [u8; 8] {
+        (u64::from(self.start) | u64::from(self.rest) << u32::BITS).to_le_bytes()
+    }
+
+    #[inline]
+    pub(super) fn from_bytes(bytes: [u8; 8]) -> EntryPlace {
+        let both = u64::from_le_bytes(bytes);
+        EntryPlace { start: both as u32, rest: (both >> u32::BITS) as u32 }
     }
 }
 
@@ -105,6 +135,11 @@ pub(super) struct Scan {
 }
 
 impl Scan {
+    /// Returns a scan that ended at the offset `end`, with places that are known from elsewhere.
+    pub(super) fn ending_at(end: usize, places: Vec<EntryPlace>, overview: Overview) -> Scan {
+        Scan { places, overview, end, start: HEADER }
+    }
+
     /// Scans at most `count` entries from the start of `range` on, up to its end or to the first
     /// bytes that are not a valid entry.
     pub(super) fn of(codec: Codec, data: &[u8], range: Range<usize>, count: usize, tick: &dyn Fn()) -> Scan {

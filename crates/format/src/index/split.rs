@@ -14,7 +14,7 @@ use super::{
     bytes::Reader,
     entry::{Codec, EntryKey, Previous, disorder},
     ewah::{self, Bitmap},
-    read::{Decoded, Error, Header, with_room},
+    read::{Decoded, Error, Header, PrepareMemory, with_room},
     table::{Differences, Stored, Table},
 };
 use crate::{HashKind, ObjectId};
@@ -192,7 +192,7 @@ impl Changes {
         &self,
         mut base: Table,
         pieces: &[Piece],
-        prepare_memory: fn(Range<*const u8>),
+        prepare_memory: PrepareMemory,
     ) -> Result<Table, Error> {
         let (old, paths) = base.owned();
         let start = paths.len();
@@ -228,6 +228,9 @@ impl Changes {
     /// Returns the merged entries, with those of the shared index `name` as stored. Returns `None`
     /// if that is not possible.
     fn overlaid(&self, base: &Stored, name: ObjectId, pieces: &[Piece]) -> Option<Stored> {
+        if self.entries.is_empty() && self.deleted.is_empty() {
+            return Some(base.split_without_changes(name));
+        }
         let replaced = self.replaced.iter().map(|&of| base.path_at(of));
         let new = (self.replaced.len()..self.entries.len()).map(|at| self.name(at));
         let changes: Vec<_> = replaced.chain(new).zip(&self.entries).collect();

@@ -80,7 +80,7 @@ fn bytes(index: &Index, part: Part<'_>) -> Vec<u8> {
 }
 
 fn stored(file: &[u8]) -> Decoded {
-    decode_stored(Bytes::from(file.to_vec()), HashKind::Sha1, read::Options::new(1, false))
+    decode_stored(Bytes::from(file.to_vec()), None, HashKind::Sha1, read::Options::new(1, false))
         .expect("well-formed")
 }
 
@@ -103,7 +103,49 @@ fn assert_equal(kept: &Index, owned: &Index) {
     assert_eq!(bytes(kept, Part::Whole), bytes(owned, Part::Whole));
 }
 
+/// Returns the index in `shared`, read with this file of places.
+fn with_places(shared: &[u8], places: &[u8]) -> Index {
+    let (shared, places) = (Bytes::copy_from_slice(shared), Bytes::copy_from_slice(places));
+    let read = decode_stored(shared, Some(&places), HashKind::Sha1, read::Options::new(1, false));
+    read.and_then(Decoded::finish).expect("well-formed")
+}
+
 proptest! {
+    #[test]
+    fn a_file_of_places_replaces_the_scan(
+        base in usual(),
+        other in usual(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let shared = bytes(&base, Part::Shared);
+        let codec = entry::Codec { hash: HashKind::Sha1, compressed: false };
+        let found = |places: &[u8], shared: &[u8]| {
+            let header = read::Header::read(shared, HashKind::Sha1).expect("well-formed");
+            places::read(places, shared, &header, codec, |_| ())
+        };
+        let mut places = places::list(&shared, HashKind::Sha1).expect("a usual index");
+        prop_assert_eq!(found(&places, &shared).map(|scan| scan.places.len()), Some(base.len()));
+        let scanned = |shared: &[u8]| stored(shared).finish().expect("not split");
+        assert_equal(&with_places(&shared, &places), &scanned(&shared));
+
+        // A list that belongs to another index is not used.
+        let changed = bytes(&other, Part::Shared);
+        prop_assert_eq!(found(&places, &changed).is_some(), changed == shared);
+        assert_equal(&with_places(&changed, &places), &scanned(&changed));
+
+        // With a damaged list entries may be arbitrary, but are within the file.
+        for (at, byte) in damage {
+            let at = at.index(places.len());
+            places[at] = byte;
+        }
+        let index = with_places(&shared, &places);
+        for at in 0..index.len() {
+            let entry = index.entry(at);
+            prop_assert_eq!(index.path(&entry), index.path_at(at));
+        }
+        prop_assert!(found(&places[..places.len() - 1], &shared).is_none());
+    }
+
     #[test]
     fn a_whole_index_that_stays_in_its_file(
         base in usual(),

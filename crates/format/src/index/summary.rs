@@ -3,6 +3,7 @@
 //!
 //! Nothing is verified. The result is `None` if the bytes do not look like an index.
 
+use ::bytes::Bytes;
 use bstr::{BStr, ByteSlice as _};
 
 use super::{CacheTree, bytes::Reader};
@@ -69,7 +70,7 @@ pub fn cached_tree(data: &[u8], hash: HashKind) -> Option<ObjectId> {
         let end = at.checked_add(8)?.checked_add(size as usize)?;
         if &signature == b"TREE" {
             let extension = content.get(at + 8..end)?;
-            return CacheTree::read(extension, hash)?.valid.map(|(oid, _)| oid);
+            return CacheTree::read(&Bytes::copy_from_slice(extension), hash)?.valid.map(|(oid, _)| oid);
         }
         at = end;
     }

@@ -217,7 +217,7 @@ proptest! {
     ) {
         let file = to_vec(&index, Part::Whole, &WRITE).expect("no entry without an object");
         let mut read = read_back(&file, index.hash).finish().expect("in order");
-        let stored = decode_stored(Bytes::from(file), index.hash, read::Options::new(1, false));
+        let stored = decode_stored(Bytes::from(file), None, index.hash, read::Options::new(1, false));
         let mut stored = stored.and_then(Decoded::finish).expect("in order");
         prop_assert_eq!(stored.len(), read.len());
         assert_same_answers(&stored, &read);
@@ -303,7 +303,7 @@ proptest! {
         // Merging gives the same result if the shared index is kept as stored.
         let stored = |half: Decoded| {
             let options = read::Options::new(1, false);
-            half.merge(decode_stored(Bytes::from(shared_file.clone()), HashKind::Sha1, options)?)
+            half.merge(decode_stored(Bytes::from(shared_file.clone()), None, HashKind::Sha1, options)?)
         };
         let (mut kept, mut whole) = (stored(read_back(&file, HashKind::Sha1)).expect("as before"), whole);
         assert_same_answers(&kept, &whole);
@@ -352,7 +352,7 @@ proptest! {
         }
         let unverified = read::Options::new(1, false);
         let read = decode(&file, HashKind::Sha1, unverified).and_then(Decoded::finish);
-        let stored = decode_stored(Bytes::from(file), HashKind::Sha1, unverified).and_then(Decoded::finish);
+        let stored = decode_stored(Bytes::from(file), None, HashKind::Sha1, unverified).and_then(Decoded::finish);
         prop_assert_eq!(stored.as_ref().err(), read.as_ref().err());
         prop_assert_eq!(stored.as_ref().ok().map(visible), read.as_ref().ok().map(visible));
     }
@@ -480,7 +480,7 @@ fn siblings_are_updated_when_a_split_index_is_merged() {
         let base = read_back(&shared, HashKind::Sha1).checksum();
         let file = to_vec(&changed, Part::Split { base, delta: &delta }, &WRITE).expect("as before");
         let whole = read_back(&file, HashKind::Sha1).merge(read_back(&shared, HashKind::Sha1));
-        let stored = decode_stored(Bytes::from(shared), HashKind::Sha1, read::Options::new(1, false));
+        let stored = decode_stored(Bytes::from(shared), None, HashKind::Sha1, read::Options::new(1, false));
         let kept = read_back(&file, HashKind::Sha1).merge(stored.expect("as before"));
         assert_same_answers(&kept.expect("made for each other"), &whole.expect("made for each other"));
     }

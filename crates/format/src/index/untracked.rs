@@ -6,6 +6,8 @@
 
 mod dirs;
 
+use std::num::NonZero;
+
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{
@@ -14,7 +16,7 @@ use super::{
     ewah::{self, Bitmap},
 };
 use crate::{HashKind, ObjectId};
-pub use dirs::{Directories, Listed, Recorded};
+pub use dirs::{Directories, Listed, Names, Recorded};
 
 /// Git's `DIR_SHOW_OTHER_DIRECTORIES`: only the name of an untracked directory is shown, so a
 /// directory's result depends on everything below it.
@@ -32,7 +34,10 @@ struct PatternFile {
 }
 
 /// The untracked cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Names, stat fields and object names stay as bytes of the file until they are requested: a cache
+/// of 100,000 directories would otherwise be 100,000 allocations.
+#[derive(Clone, Debug)]
 pub struct UntrackedCache {
     /// The hosts and worktrees where the cache may be used, as NUL-terminated strings.
     ident: BString,
@@ -40,22 +45,30 @@ pub struct UntrackedCache {
     excludes_file: PatternFile,
     dir_flags: u32,
     exclude_per_dir: BString,
+    hash: HashKind,
     /// All directories, each before its subdirectories.
     dirs: Vec<Dir>,
+    /// The payload that was read, and behind it the data of newer records. The first byte belongs
+    /// to no directory.
+    bytes: Vec<u8>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A directory. Its data are in [`UntrackedCache::bytes`].
+#[derive(Clone, Copy, Debug)]
 struct Dir {
-    name: BString,
-    untracked: Vec<BString>,
+    /// The offset of its name. A NUL follows, then its untracked names, each with a NUL.
+    text: u32,
+    /// The number of its untracked names.
+    untracked: u32,
     /// The number of direct subdirectories, which follow this one.
-    subdirs: usize,
+    subdirs: u32,
     /// The number of all directories below.
-    below: usize,
-    /// The directory's stat fields, if the record is valid.
-    valid: Option<Stat>,
+    below: u32,
+    /// The offset of its stat fields, if the record is valid.
+    valid: Option<NonZero<u32>>,
+    /// The offset of the object name of its ignore file, if it has one.
+    exclude: Option<NonZero<u32>>,
     check_only: bool,
-    exclude: Option<ObjectId>,
 }
 
 impl Dir {
@@ -63,9 +76,27 @@ impl Dir {
     fn invalidate(&mut self) {
         self.valid = None;
         self.check_only = false;
-        self.untracked.clear();
+        self.untracked = 0;
     }
 }
+
+impl PartialEq for UntrackedCache {
+    fn eq(&self, other: &UntrackedCache) -> bool {
+        let head = |cache: &UntrackedCache| {
+            let UntrackedCache { ident, info_exclude, excludes_file, dir_flags, exclude_per_dir, .. } = cache;
+            let excludes = [info_exclude.clone(), excludes_file.clone()];
+            (ident.clone(), excludes, *dir_flags, exclude_per_dir.clone(), cache.dirs.len())
+        };
+        let dir = |cache: &UntrackedCache, at: usize| {
+            let Dir { untracked, subdirs, check_only, .. } = cache.dirs[at];
+            let (stat, exclude) = (cache.stat(at), cache.exclude(at));
+            (cache.text(at).to_owned(), untracked, subdirs, check_only, stat, exclude)
+        };
+        head(self) == head(other) && (0..self.dirs.len()).all(|at| dir(self, at) == dir(other, at))
+    }
+}
+
+impl Eq for UntrackedCache {}
 
 impl UntrackedCache {
     /// The flags for every value of `status.showUntrackedFiles` but `all`, whose flags are 0.
@@ -81,7 +112,9 @@ impl UntrackedCache {
             excludes_file: exclude,
             dir_flags,
             exclude_per_dir: ".gitignore".into(),
+            hash,
             dirs: Vec::new(),
+            bytes: vec![0],
         }
     }
 
@@ -145,13 +178,52 @@ impl UntrackedCache {
     }
 
     fn subdir(&self, parent: usize, name: &[u8]) -> Option<usize> {
-        self.directories().below(parent).find(|&at| self.dirs[at].name == name)
+        self.directories().below(parent).find(|&at| self.name(at) == name)
+    }
+
+    /// Returns the bytes from the data at `offset` on.
+    fn from(&self, offset: u32) -> Reader<'_> {
+        Reader(&self.bytes[offset as usize..])
+    }
+
+    /// Returns the last component of the directory's path.
+    fn name(&self, dir: usize) -> &BStr {
+        self.from(self.dirs[dir].text).string().unwrap_or_default()
+    }
+
+    /// Returns the untracked names of the directory.
+    fn untracked(&self, dir: usize) -> Names<'_> {
+        let mut text = self.from(self.dirs[dir].text);
+        text.string();
+        Names::new(text, self.dirs[dir].untracked)
+    }
+
+    /// Returns the directory's name and its untracked names, each with its NUL.
+    fn text(&self, dir: usize) -> &[u8] {
+        let Dir { text, untracked, .. } = self.dirs[dir];
+        let all = self.from(text);
+        let mut rest = all;
+        for _ in 0..=untracked {
+            rest.string();
+        }
+        &all.0[..all.0.len() - rest.0.len()]
+    }
+
+    /// Returns the stat fields of a valid record.
+    fn stat(&self, dir: usize) -> Option<Stat> {
+        self.from(self.dirs[dir].valid?.get()).stat()
+    }
+
+    /// Returns the object name of the directory's ignore file, if it has one.
+    fn exclude(&self, dir: usize) -> Option<ObjectId> {
+        self.from(self.dirs[dir].exclude?.get()).oid(self.hash)
     }
 
     /// Reads the payload of an UNTR extension. Returns `None` if it is malformed; the cache is then
     /// rebuilt.
-    pub(super) fn read(data: &[u8], hash: HashKind) -> Option<UntrackedCache> {
-        let (0, data) = data.split_last().map(|(last, rest)| (*last, rest))? else {
+    pub(super) fn read(payload: Vec<u8>, hash: HashKind) -> Option<UntrackedCache> {
+        u32::try_from(payload.len()).ok()?;
+        let (0, data) = payload.split_last().map(|(last, rest)| (*last, rest))? else {
             return None;
         };
         let mut reader = Reader(data);
@@ -161,14 +233,16 @@ impl UntrackedCache {
         let dir_flags = reader.u32()?;
         let (info_oid, file_oid) = (reader.oid(hash)?, reader.oid(hash)?);
         let exclude_per_dir = reader.string()?.to_owned();
-        let dirs = read_dirs(&mut reader, hash)?;
+        let dirs = read_dirs(&mut reader, data.len(), hash)?;
         reader.0.is_empty().then_some(UntrackedCache {
             ident,
             info_exclude: PatternFile { stat: info_stat, oid: info_oid },
             excludes_file: PatternFile { stat: file_stat, oid: file_oid },
             dir_flags,
             exclude_per_dir,
+            hash,
             dirs,
+            bytes: payload,
         })
     }
 
@@ -188,13 +262,10 @@ impl UntrackedCache {
             // The NUL of the number is also the NUL that ends every such extension.
             return;
         }
-        for dir in &self.dirs {
-            write_varint(out, dir.untracked.len() as u64);
-            write_varint(out, dir.subdirs as u64);
-            for text in std::iter::once(&dir.name).chain(&dir.untracked) {
-                out.extend_from_slice(text);
-                out.push(0);
-            }
+        for (at, dir) in self.dirs.iter().enumerate() {
+            write_varint(out, u64::from(dir.untracked));
+            write_varint(out, u64::from(dir.subdirs));
+            out.extend_from_slice(self.text(at));
         }
         let which = |test: fn(&Dir) -> bool| {
             self.dirs.iter().enumerate().filter(move |(_, dir)| test(dir)).map(|(position, _)| position)
@@ -202,8 +273,11 @@ impl UntrackedCache {
         ewah::write(out, which(|dir| dir.valid.is_some()));
         ewah::write(out, which(|dir| dir.check_only));
         ewah::write(out, which(|dir| dir.exclude.is_some()));
-        self.dirs.iter().flat_map(|dir| &dir.valid).for_each(|stat| write_stat(out, stat));
-        self.dirs.iter().flat_map(|dir| &dir.exclude).for_each(|oid| out.extend_from_slice(oid.as_bytes()));
+        let data = |offset: NonZero<u32>, length| &self.bytes[offset.get() as usize..][..length];
+        let stats = self.dirs.iter().filter_map(|dir| dir.valid);
+        stats.for_each(|stat| out.extend_from_slice(data(stat, STAT_SIZE)));
+        let excludes = self.dirs.iter().filter_map(|dir| dir.exclude);
+        excludes.for_each(|oid| out.extend_from_slice(data(oid, self.hash.len())));
         out.push(0);
     }
 }
@@ -211,11 +285,11 @@ impl UntrackedCache {
 /// Sets [`Dir::below`], from the numbers of direct subdirectories.
 fn count_below(dirs: &mut [Dir]) {
     // The open directories, each with the number of its subdirectories that are still to come.
-    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut open: Vec<(usize, u32)> = Vec::new();
     for at in 0..=dirs.len() {
         while open.last().is_some_and(|&(_, left)| left == 0) {
             let (ended, _) = open.pop().expect("there is a last one");
-            dirs[ended].below = at - ended - 1;
+            dirs[ended].below = (at - ended - 1) as u32;
         }
         if let Some(dir) = dirs.get(at) {
             if let Some((_, left)) = open.last_mut() {
@@ -226,26 +300,26 @@ fn count_below(dirs: &mut [Dir]) {
     }
 }
 
-/// Reads the directories, from their number to the end.
-fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
+/// Reads the directories, from their number to the end. The payload has `length` bytes.
+fn read_dirs(reader: &mut Reader<'_>, length: usize, hash: HashKind) -> Option<Vec<Dir>> {
     if reader.0.is_empty() {
         return Some(Vec::new());
     }
+    let offset = |reader: &Reader<'_>| (length - reader.0.len()) as u32;
     let count = usize::try_from(reader.varint()?).ok()?;
-    let mut dirs = Vec::new();
+    // Two numbers and a NUL for each. A number alone must not allocate memory.
+    let mut dirs = Vec::with_capacity(count.min(reader.0.len() / 3));
     let mut announced = usize::from(count > 0);
     while announced > 0 {
-        let untracked = reader.varint()?;
-        let subdirs = usize::try_from(reader.varint()?).ok()?;
-        announced = announced.checked_add(subdirs)? - 1;
-        let name = reader.string()?.to_owned();
-        // Reads the names one by one: a number alone must not allocate memory.
-        let mut names = Vec::new();
-        for _ in 0..untracked {
-            names.push(reader.string()?.to_owned());
+        let untracked = u32::try_from(reader.varint()?).ok()?;
+        let subdirs = u32::try_from(reader.varint()?).ok()?;
+        announced = announced.checked_add(subdirs as usize)? - 1;
+        let text = offset(reader);
+        for _ in 0..=untracked {
+            reader.string()?;
         }
-        let (untracked, valid, check_only, exclude) = (names, None, false, None);
-        dirs.push(Dir { name, untracked, subdirs, below: 0, valid, check_only, exclude });
+        let (valid, exclude, check_only) = (None, None, false);
+        dirs.push(Dir { text, untracked, subdirs, below: 0, valid, exclude, check_only });
     }
     if dirs.len() != count {
         return None;
@@ -258,18 +332,15 @@ fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
     let check_only = Bitmap::read(reader)?;
     let with_exclude = Bitmap::read(reader)?;
     check_only.for_each(count, |position| dirs[position].check_only = true).ok()?;
-    let mut positions = Vec::new();
-    valid.for_each(count, |position| positions.push(position)).ok()?;
-    if positions.len() * STAT_SIZE > reader.0.len() {
-        return None;
-    }
-    for position in positions.drain(..) {
-        dirs[position].valid = Some(reader.stat()?);
-    }
+    let mut next = u64::from(offset(reader));
+    let mut place = |size: usize| {
+        let place = u32::try_from(next).ok().and_then(NonZero::new);
+        next += size as u64;
+        place
+    };
+    valid.for_each(count, |position| dirs[position].valid = place(STAT_SIZE)).ok()?;
+    with_exclude.for_each(count, |position| dirs[position].exclude = place(hash.len())).ok()?;
+    reader.take(usize::try_from(next).ok()?.checked_sub(offset(reader) as usize)?)?;
     dirs.iter_mut().filter(|dir| dir.valid.is_none()).for_each(Dir::invalidate);
-    with_exclude.for_each(count, |position| positions.push(position)).ok()?;
-    for position in positions {
-        dirs[position].exclude = Some(reader.oid(hash)?);
-    }
     Some(dirs)
 }

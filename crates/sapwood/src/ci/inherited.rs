@@ -67,7 +67,8 @@ pub(super) fn discard(dir: &Path) -> Result<(), Error> {
 /// Removes from a Git directory all entries but [`ENTRIES`], and settings ([`settings::keep`]).
 fn keep_entries(git_dir: &Path, owner: Owner) -> Result<(), Error> {
     keep(git_dir, |name, kind| {
-        let is_shared_index = kind == FILE && name.starts_with("sharedindex.");
+        // A list of places is not checked against its shared index.
+        let is_shared_index = kind == FILE && name.starts_with("sharedindex.") && !name.ends_with(".places");
         is_shared_index || ENTRIES.contains(&(name, kind))
     })?;
     keep(&git_dir.join("info"), |name, kind| (name, kind) == ("sparse-checkout", FILE))?;

@@ -287,7 +287,7 @@ impl<'a> Inputs<'a, '_> {
         let mut lock = store::index::lock(&path, &settings.locks)?;
         let racy = RacyCheck::new(repo, self.worktree, &other)?;
         let is_modified = |path: &BStr, entry: &Entry| racy.is_modified(path, entry);
-        let options = settings.index_to_write(&other, Some(false), self.context.events);
+        let options = settings.index_to_write(repo, &other, Some(false), self.context.events);
         store::index::stage(&mut lock, &mut other, &options, &settings.fsync, &is_modified, None)?;
         Ok(Prepared {
             context: self.context,

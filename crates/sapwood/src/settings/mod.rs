@@ -160,6 +160,7 @@ impl Settings {
                     repo.config_str(&keys::split_index::SHARED_INDEX_EXPIRE),
                 )
                 .unwrap_or_default(),
+                joins_shared: false,
                 shared: shared(repo)?,
             },
             fsync: fsync(repo.env().bytes("GIT_TEST_FSYNC"), repo, events)?,
@@ -196,16 +197,23 @@ impl Settings {
         Settings { object_warning: warn, ..self }
     }
 
-    /// Returns the options for writing `index`. Warns if the index is new and the configured
-    /// version is unknown.
-    pub fn index_to_write(&self, index: &Index, split: Option<bool>, events: &dyn Events) -> WriteOptions {
+    /// Returns the options for writing `index`, that of `repo` or a copy. Warns if the index is new
+    /// and the configured version is unknown.
+    pub fn index_to_write(
+        &self,
+        repo: &Repository,
+        index: &Index,
+        split: Option<bool>,
+        events: &dyn Events,
+    ) -> WriteOptions {
         if let Some(source) = self.wrong_version.filter(|_| index.version.is_none()) {
             // One warning for each file.
             for _ in 0..1 + usize::from(split == Some(true)) {
                 events.notice(Notice::UnknownIndexVersion(source));
             }
         }
-        WriteOptions { split, ..self.index_write.clone() }
+        let joins_shared = split.is_none() && crate::index::has_lost_shared_half(repo, index);
+        WriteOptions { split, joins_shared, ..self.index_write.clone() }
     }
 
     /// Returns the options for writing objects.

@@ -70,7 +70,7 @@ pub(super) fn record(
     sparse_index::prepare_for_write(repo, settings, index, before, patterns.as_ref())?;
     let Ok(racy) = RacyCheck::new(repo, root, index) else { return Ok(()) };
     let is_modified = |path: &BStr, entry: &Entry| racy.is_modified(path, entry);
-    let options = settings.index_to_write(index, settings.index_write.split, events);
+    let options = settings.index_to_write(repo, index, settings.index_write.split, events);
     match store::index::commit(lock, index, &options, &settings.fsync, &is_modified) {
         Ok(()) => hooks::post_index_change(context, Changed::Paths),
         Err(_) => Ok(()),

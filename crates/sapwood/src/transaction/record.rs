@@ -68,7 +68,7 @@ impl IndexTransaction<'_> {
         let Context { repo, settings, events, .. } = self.context;
         let racy = checkout::RacyCheck::new(repo, &self.target.worktree, &self.index)?;
         let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
-        let options = settings.index_to_write(&self.index, self.state.split, events);
+        let options = settings.index_to_write(repo, &self.index, self.state.split, events);
         let (index, fsync) = (&mut self.index, &settings.fsync);
         let committed =
             store::index::commit_with(lock, index, &options, fsync, &is_modified, survival, objects);
@@ -97,9 +97,9 @@ impl IndexTransaction<'_> {
         let full = self.make_sparse(patterns)?;
         let racy = checkout::RacyCheck::new(self.context.repo, &self.target.worktree, &self.index)?;
         let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
-        let options =
-            self.context.settings.index_to_write(&self.index, self.state.split, self.context.events);
-        let fsync = &self.context.settings.fsync;
+        let Context { repo, settings, events, .. } = self.context;
+        let options = settings.index_to_write(repo, &self.index, self.state.split, events);
+        let fsync = &settings.fsync;
         store::index::stage(&mut lock, &mut self.index, &options, fsync, &is_modified, objects)?;
         self.state.lock = Some(lock);
         if let Some(full) = full {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use sapwood::{
-    Events, Notice, Silent,
+    Events, Notice, Silent, status,
     workspace::{
         create::{self, Backend, Sharing},
         freeze::{self, Activity},
@@ -80,6 +80,55 @@ fn plain_git_works_in_a_workspace() {
     assert!(remove(&repo, "one", false).expect("nothing is lost").is_complete);
     assert!(!dir.exists() && !repo.exists(".git/worktrees"));
     assert_eq!(repo.git(&["fsck"]).stdout, "");
+}
+
+/// The index of a workspace is split, and a list of the places of the entries is beside its shared
+/// half. Git may write the index whole, and the list may be damaged.
+#[test]
+fn the_index_of_a_workspace_stays_split() {
+    let sandbox = Sandbox::new();
+    let _mounts = NoMountsBelow::new(&sandbox.path());
+    let repo = committed(&sandbox);
+    let report = create(&repo, named("one"));
+    if !matches!(report.backend, Backend::Image | Backend::Overlay | Backend::OverlayUser) {
+        return println!("skipped: the files of this workspace are copies");
+    }
+    let one = inside(&sandbox, &report.path);
+    let files = |suffix: &str| {
+        let is_shared = |name: &String| name.starts_with("sharedindex.") && name.ends_with(suffix);
+        let entries = std::fs::read_dir(repo.join(".git/worktrees/one")).expect("there");
+        let names = entries.map(|entry| entry.expect("read").file_name().into_string().expect("plain"));
+        names.filter(is_shared).collect::<Vec<_>>()
+    };
+    let [places] = &files(".places")[..] else { panic!("there is one list") };
+    assert_eq!(files("").len(), 2);
+    let index = || repo.read(".git/worktrees/one/index");
+    let is_split = || index().windows(8).any(|bytes| bytes.starts_with(b"link\0\0\0"));
+    let changed = || {
+        let repository = open(&one);
+        let plan = status::plan(&repository, status::Request::default()).expect("a plan");
+        let status = plan.run(&Silent).expect("a status");
+        status.changes.keys().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    one.write("a", "22\n");
+    assert_eq!(changed(), ["a"]);
+    assert!(is_split());
+
+    one.git(&["update-index", "--no-split-index"]);
+    assert!(!is_split());
+    assert_eq!(changed(), ["a"]);
+    assert!(is_split() && files("").len() == 2);
+    assert_eq!(one.git(&["status", "--porcelain"]).stdout, " M a\n");
+    one.git(&["add", "a"]);
+    assert_eq!(one.git(&["ls-files"]).stdout, "a\ndir/b\n");
+
+    let places = repo.join(".git/worktrees/one").join(places);
+    let whole = std::fs::read(&places).expect("there");
+    for damaged in [vec![], b"other".to_vec(), vec![0; whole.len()], whole[..whole.len() - 1].to_vec()] {
+        std::fs::remove_file(&places).expect("there");
+        std::fs::write(&places, damaged).expect("written");
+        assert_eq!(changed(), ["a"]);
+    }
 }
 
 #[test]

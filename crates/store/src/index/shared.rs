@@ -5,7 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use format::ObjectId;
+use bytes::Bytes;
+use format::{HashKind, ObjectId};
 use sys::{File, by_path};
 
 use super::{Expire, deadline};
@@ -45,6 +46,38 @@ impl NewSharedIndex {
         let path = path(self.0.path(), oid);
         self.0.rename_into_place(&path, fsync, Components::INDEX)
     }
+}
+
+/// Returns the path of the file with the places of the entries of the shared index at `shared`
+/// ([`format::index::places`]). Git ignores it, and removes it as it removes shared indices.
+pub fn path_of_places(shared: &Path) -> PathBuf {
+    let mut path = shared.as_os_str().to_owned();
+    path.push(".places");
+    path.into()
+}
+
+/// Maps the file of places, if there is one.
+pub(super) fn map_places(shared: &Path) -> Option<Bytes> {
+    let file = by_path::open(&path_of_places(shared)).ok()?;
+    sys::Map::of(&file).ok().map(Bytes::from_owner)
+}
+
+/// Returns true if there is a shared index in the directory of the index at `index`.
+pub fn has_shared_beside(index: &Path, hash: HashKind) -> bool {
+    newest(index, hash).is_some()
+}
+
+/// Returns the name of the shared index that was used last, in the directory of the index at
+/// `index`.
+pub(super) fn newest(index: &Path, hash: HashKind) -> Option<ObjectId> {
+    let dir = index.parent()?;
+    let names = by_path::list(dir).ok()?;
+    let shared = names.iter().filter_map(|(name, _)| {
+        let hex = name.as_encoded_bytes().strip_prefix(PREFIX.as_bytes())?;
+        let used = by_path::stat(&dir.join(name)).ok()??.mtime;
+        Some((used, ObjectId::from_hex(hash, hex)?))
+    });
+    shared.max_by_key(|(used, _)| *used).map(|(_, oid)| oid)
 }
 
 /// Removes shared indices other than `current` that have not been used for the time in `expire`.

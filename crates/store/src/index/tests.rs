@@ -225,6 +225,53 @@ fn splits_an_index_keeps_it_split_and_merges_it() {
     repo.git(&["fsck"]);
 }
 
+/// A program may write a split index whole. With `joins_shared` it is split again, without a new
+/// shared index.
+#[test]
+fn a_whole_index_joins_the_newest_shared_index() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    files(&repo, 20);
+    let split = WriteOptions { split: Some(true), ..WriteOptions::default() };
+    let join = WriteOptions { joins_shared: true, ..WriteOptions::default() };
+    let index = rewrite(&repo, &join, |_| ());
+    assert_eq!(index.base, None, "there is no shared index");
+
+    let index = rewrite(&repo, &split, |_| ());
+    let base = index.base;
+    let names = shared_indices(&repo);
+    let write_whole = || {
+        rewrite(&repo, &WriteOptions { split: Some(false), ..WriteOptions::default() }, |index| {
+            let edit = Edit { path: "dir/005".into(), entries: vec![] };
+            index.apply(vec![edit, Edit { path: "new".into(), entries: vec![blob(&repo)] }]);
+        });
+        let expected = staged(&repo);
+        let other = format!(".git/sharedindex.{}", "1".repeat(40));
+        std::fs::write(repo.join(&other), "an older file").expect("writable");
+        std::fs::File::options()
+            .append(true)
+            .open(repo.join(&other))
+            .and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH))
+            .expect("our file");
+        expected
+    };
+    let expected = write_whole();
+    assert_eq!(rewrite(&repo, &WriteOptions::default(), |_| ()).base, None);
+    let index = rewrite(&repo, &join, |_| ());
+    assert_eq!((index.base, index.len()), (base, 20));
+    assert_eq!(staged(&repo), expected);
+    assert_eq!(repo.read(".git/index").find_iter("dir/0").count(), 0, "the shared index has them");
+    assert_eq!(shared_indices(&repo).len(), names.len() + 1);
+    // The setting has precedence.
+    write_whole();
+    let never = WriteOptions { split: Some(false), ..join.clone() };
+    assert_eq!(rewrite(&repo, &never, |_| ()).base, None);
+    // A damaged shared index is replaced.
+    std::fs::remove_file(repo.join(format!(".git/{}", names[0]))).expect("it was there");
+    assert!(rewrite(&repo, &join, |_| ()).base.is_some());
+    assert_eq!(staged(&repo), expected);
+}
+
 #[test]
 fn options_determine_the_file_format() {
     let sandbox = Sandbox::new();

@@ -135,7 +135,7 @@ pub fn collapse(
         let (oid, count) = tree_of(dir.as_bstr(), &range)?;
         if let Some(root) = &mut cached {
             let name = dir.rfind_byte(b'/').map_or(dir.as_bstr(), |slash| dir[slash + 1..].as_bstr());
-            let node = CacheTree { name: name.to_owned(), valid: Some((oid, 1)), children: Vec::new() };
+            let node = CacheTree::with(name, Some((oid, 1)));
             replace(root, dir.as_bstr(), count, node);
         }
         sparse.push((dir, range, oid));
@@ -161,5 +161,5 @@ pub fn collapse(
 /// Returns true if all trees of the node exist.
 fn is_valid(node: &CacheTree, trees: &dyn Trees) -> bool {
     node.valid.is_some_and(|(oid, _)| trees.has(&oid))
-        && node.children.iter().all(|child| is_valid(child, trees))
+        && node.children().iter().all(|child| is_valid(child, trees))
 }

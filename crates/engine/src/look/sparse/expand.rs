@@ -222,5 +222,5 @@ pub(super) fn replace(root: &mut CacheTree, dir: &BStr, before: u32, node: Cache
         start = end + 1;
     }
     above.valid = node.valid;
-    above.children = node.children;
+    above.set_children(node.into_children());
 }

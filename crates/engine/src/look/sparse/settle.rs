@@ -79,7 +79,7 @@ pub fn settle(
             root.invalidate(dir.as_bstr());
         }
         let name = dir.rsplit_str("/").next().expect("a path has a last name").as_bstr();
-        let node = CacheTree { name: name.to_owned(), valid: Some((tree, 1)), children: Vec::new() };
+        let node = CacheTree::with(name, Some((tree, 1)));
         replace(root, dir.as_bstr(), 1, node);
     }
     Ok(())

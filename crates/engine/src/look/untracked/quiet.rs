@@ -45,7 +45,7 @@ impl Walk<'_> {
             }
             file.extend_from_slice(b".gitignore");
             let tracked = self.index.position(file.as_bstr(), Stage::Normal);
-            let is_same = |at: usize| self.index.entry(at).oid == *exclude && observer.is_clean(from, at);
+            let is_same = |at: usize| self.index.entry(at).oid == exclude && observer.is_clean(from, at);
             if !tracked.is_ok_and(is_same) {
                 return false;
             }

@@ -309,7 +309,7 @@ impl Walk<'_> {
         }
         if let Some((at, record)) = record {
             let same = stat
-                .is_none_or(|stat| recorded.rules.same_directory(record.stat, &stat, self.index.timestamp))
+                .is_none_or(|stat| recorded.rules.same_directory(&record.stat, &stat, self.index.timestamp))
                 && record.check_only == (node.descent().purpose == ReadPurpose::Classify);
             if same && self.same_rules(from, path, node, &record) {
                 let lazy_rules = match record.exclude {
@@ -340,7 +340,7 @@ impl Walk<'_> {
             forgets: !recorded.holds || matches!(known, RecordState::Outdated(_)),
         };
         if let RecordState::Current(at) | RecordState::Outdated(at) = known {
-            entry.before = records.exclude(at).copied();
+            entry.before = records.exclude(at);
             entry.exclude = entry.before;
             entry.below = records.below(at).map(|below| (records.name(below).to_owned(), below)).collect();
             entry.below.sort_unstable();
@@ -369,7 +369,7 @@ impl Walk<'_> {
         let file: BString = [path.as_bytes(), b".gitignore"].concat().into();
         let at = self.index.position(file.as_bstr(), Stage::Normal);
         if let (Ok(at), Some(observer)) = (at, self.observer)
-            && self.index.entry(at).oid == *exclude
+            && self.index.entry(at).oid == exclude
             && observer.is_clean(from, at)
         {
             return true;
@@ -378,7 +378,7 @@ impl Walk<'_> {
         let opened = if rest.is_empty() { from.dir().try_clone() } else { from.dir().open_dir(rest) };
         let Ok(dir) = opened else { return false };
         let content = self.ignore_file(&dir, path, IgnoreFile::Unknown, || node.walk_position());
-        content.is_some_and(|content| is_name_of(exclude, &content))
+        content.is_some_and(|content| is_name_of(&exclude, &content))
     }
 
     /// Adds the content of a directory from its record.

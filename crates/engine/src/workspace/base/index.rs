@@ -1,8 +1,8 @@
 //! The index of a base: written once with the base, installed in each workspace.
 //!
-//! It is a split index. Workspaces link the shared half, which contains all entries. Each gets a
-//! copy of the small half, which contains the cache-tree and the untracked cache. The copy also
-//! contains the workspace's path.
+//! It is a split index. Workspaces link the shared half, which contains all entries, and the file
+//! with the places of the entries in it. Each gets a copy of the small half, which contains the
+//! cache-tree and the untracked cache. The copy also contains the workspace's path.
 
 use std::{
     io::{self, Write as _},
@@ -10,11 +10,14 @@ use std::{
     path::Path,
 };
 
-use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, Stat, parts};
+use format::{
+    HashKind,
+    index::{Flags, Fsmonitor, Index, MonitorAnswer, Stat, parts},
+};
 use repo::Repository;
 use store::{
     Fsync, LockOptions,
-    index::{CommitError, Expire, WriteOptions},
+    index::{CommitError, Expire, WriteOptions, path_of_places},
 };
 use sys::by_path;
 
@@ -36,7 +39,7 @@ pub(super) fn write(
     if index.untracked.is_none() {
         untracked_cache::prefill(&mut index, &|_| Stat::default());
     }
-    let token = upper::token_of_empty(name);
+    let (token, hash) = (upper::token_of_empty(name), index.hash);
     index.fsmonitor = Some(Fsmonitor { token, answer: MonitorAnswer::Changes });
     let options =
         WriteOptions { split: Some(true), shared_index_expire: Expire::Never, ..WriteOptions::default() };
@@ -50,7 +53,24 @@ pub(super) fn write(
     let from = dir.join(shared_name(&shared));
     let to = dir.join("index");
     by_path::rename(&from, &to).map_err(|source| Error::Io { action: "rename", path: from, source })?;
+    write_places(&to, hash, fsync)?;
     Ok(shared)
+}
+
+/// Writes the places of the entries of the shared half `index` beside it.
+fn write_places(index: &Path, hash: HashKind, fsync: &Fsync) -> Result<(), Error> {
+    let failed = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    };
+    let map = by_path::open(index).and_then(|file| sys::Map::of(&file)).map_err(failed("read", index))?;
+    let Some(places) = format::index::places::list(&map, hash) else { return Ok(()) };
+    let path = path_of_places(index);
+    let written = by_path::create_new(&path, 0o666).and_then(|mut file| {
+        file.write_all(&places)?;
+        fsync.file(store::Components::INDEX, &file)
+    });
+    written.map_err(failed("write", &path))
 }
 
 fn shared_name(oid: &format::ObjectId) -> String {
@@ -81,6 +101,11 @@ impl Base {
         if by_path::hard_link(&from, &to).is_err() {
             copy(&from, &to)?;
         }
+        // Older bases have no list of places. An index without one is read entry by entry.
+        let (from, to) = (path_of_places(&from), path_of_places(&to));
+        if by_path::hard_link(&from, &to).is_err() {
+            let _ = copy(&from, &to);
+        }
         self.install_small_half(repo, admin, top, monitor, fsync)
     }
 
@@ -94,7 +119,9 @@ impl Base {
         monitor: Monitor,
         fsync: &Fsync,
     ) -> Result<(), Error> {
-        copy(&self.shared_index(), &admin.join(shared_name(&self.shared_index)))?;
+        let (from, to) = (self.shared_index(), admin.join(shared_name(&self.shared_index)));
+        copy(&from, &to)?;
+        let _ = copy(&path_of_places(&from), &path_of_places(&to));
         self.install_small_half(repo, admin, top, monitor, fsync)
     }
 

@@ -134,6 +134,8 @@ struct Open {
     /// The number of entries before it.
     first: usize,
     node: CacheTree,
+    /// The nodes of its subdirectories.
+    below: Vec<CacheTree>,
     /// True if a tree below is empty. The index has no entry for it, so the tree of its entries
     /// would differ.
     has_empty: bool,
@@ -150,8 +152,8 @@ fn flatten(
     let mut last = BString::default();
     let mut enter = |number: usize, name: BString, path: usize, first: usize| {
         let (oid, items) = (all[number].0, std::mem::take(&mut all[number].1).into_iter());
-        let node = CacheTree { name, ..CacheTree::new() };
-        Open { oid, items, path, first, node, has_empty: false }
+        let node = CacheTree::with(name.as_bstr(), None);
+        Open { oid, items, path, first, node, below: Vec::new(), has_empty: false }
     };
     let mut open = vec![enter(0, BString::default(), 0, 0)];
     loop {
@@ -176,16 +178,15 @@ fn flatten(
                 open.push(enter(number, name, length, first));
             }
             None => {
-                let Open { oid, first, mut node, has_empty, .. } = open.pop().expect("just seen");
+                let Open { oid, first, mut node, below, has_empty, .. } = open.pop().expect("just seen");
                 let count = (index.len() - first) as u32;
-                node.children
-                    .sort_by(|one, other| (one.name.len(), &one.name).cmp(&(other.name.len(), &other.name)));
+                node.set_children(below);
                 node.valid = (!has_empty).then_some((oid, count));
                 match open.last_mut() {
                     Some(above) if count == 0 => above.has_empty = true,
                     Some(above) => {
                         above.has_empty |= has_empty;
-                        above.node.children.push(node);
+                        above.below.push(node);
                     }
                     None => {
                         index.cache_tree = Some(node);

@@ -65,7 +65,7 @@ fn the_number_of_threads_does_not_change_the_result() {
         let file = write(&index);
         for threads in [1, 2] {
             let stored =
-                decode_stored(Bytes::from(file.clone()), HashKind::Sha1, Options::new(threads, false));
+                decode_stored(Bytes::from(file.clone()), None, HashKind::Sha1, Options::new(threads, false));
             let stored = stored.and_then(Decoded::finish).expect("well formed");
             assert_eq!(matches!(stored.table, Table::Stored(_)), version == Version::V2);
             assert!(content(&stored) == content(&index));
@@ -127,7 +127,7 @@ fn siblings_are_in_the_same_directory() {
 fn an_extension_that_looks_like_an_entry_is_no_entry() {
     let mut index = large(Version::V2);
     let tree = ObjectId::from_bytes(HashKind::Sha1, &[1; 20]).expect("twenty bytes");
-    index.cache_tree = Some(CacheTree { valid: Some((tree, index.len() as u32)), ..CacheTree::default() });
+    index.cache_tree = Some(CacheTree::with("".into(), Some((tree, index.len() as u32))));
     let file = write(&index);
     let (content, trailer) = file.split_at(file.len() - 20);
     let codec = Codec { hash: HashKind::Sha1, compressed: false };
@@ -143,7 +143,8 @@ fn an_extension_that_looks_like_an_entry_is_no_entry() {
     assert_eq!(looks_like_one.end, 72);
     let file = [entries, &odd, extensions, trailer].concat();
     for threads in [1, 2] {
-        let stored = decode_stored(Bytes::from(file.clone()), HashKind::Sha1, Options::new(threads, false));
+        let stored =
+            decode_stored(Bytes::from(file.clone()), None, HashKind::Sha1, Options::new(threads, false));
         let stored = stored.and_then(Decoded::finish).expect("well formed");
         assert!(matches!(stored.table, Table::Stored(_)));
         assert_eq!((stored.len(), stored.unknown.len()), (index.len(), 1));
@@ -160,7 +161,7 @@ fn any_number_of_threads_reports_the_same_errors() {
         let unverified = |read: Result<Decoded, Error>| read.and_then(Decoded::finish).err();
         let options = Options::new(threads, false);
         assert_eq!(
-            unverified(decode_stored(Bytes::copy_from_slice(file), HashKind::Sha1, options)),
+            unverified(decode_stored(Bytes::copy_from_slice(file), None, HashKind::Sha1, options)),
             unverified(decode(file, HashKind::Sha1, options))
         );
         error

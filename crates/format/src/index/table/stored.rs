@@ -68,6 +68,13 @@ impl Stored {
         }
     }
 
+    /// Returns the table of an index that is split from this one, the shared index `name`, and has
+    /// the same entries.
+    pub(in crate::index) fn split_without_changes(&self, name: ObjectId) -> Stored {
+        let shared = Some(Shared { name, places: Arc::clone(&self.places) });
+        Stored { shared, ..self.clone() }
+    }
+
     /// Returns a table without entries for an index that is split from this one, the shared index
     /// `name`, with room for `count` entries. Its overlay holds `changes`; their places are
     /// returned. The first `replacing` changes replace entries; the others are new. Returns `None`

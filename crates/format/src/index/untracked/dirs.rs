@@ -1,31 +1,65 @@
 //! The directories of an untracked cache, for a directory walk: reading the records, and storing
 //! new ones.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZero};
 
 use bstr::{BStr, BString, ByteSlice as _};
 
 use super::{Dir, PatternFile, UntrackedCache};
-use crate::{ObjectId, index::Stat};
+use crate::{
+    ObjectId,
+    index::{
+        Stat,
+        bytes::{Reader, write_stat},
+    },
+};
 
 /// The directories of a cache, each identified by its number.
 #[derive(Debug)]
 pub struct Directories<'c> {
-    dirs: &'c [Dir],
+    cache: &'c UntrackedCache,
 }
 
 /// The valid record of a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'c> {
     /// The directory's stat fields. While they stay the same, no name was added or removed.
-    pub stat: &'c Stat,
+    pub stat: Stat,
     /// Untracked names in it; directories have a trailing slash. A directory that has its own
     /// record may be empty by now.
-    pub untracked: &'c [BString],
+    pub untracked: Names<'c>,
     /// True if the walk only checked whether untracked files exist.
     pub check_only: bool,
     /// The blob name of its `.gitignore`, if there is one.
-    pub exclude: Option<&'c ObjectId>,
+    pub exclude: Option<ObjectId>,
+}
+
+/// Names in a directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'c> {
+    text: Reader<'c>,
+    left: u32,
+}
+
+impl<'c> Names<'c> {
+    /// Returns the next `left` names of `text`, each of which ends with a NUL.
+    pub(super) fn new(text: Reader<'c>, left: u32) -> Names<'c> {
+        Names { text, left }
+    }
+
+    /// Returns true if there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl<'c> Iterator for Names<'c> {
+    type Item = &'c BStr;
+
+    fn next(&mut self) -> Option<&'c BStr> {
+        self.left = self.left.checked_sub(1)?;
+        self.text.string()
+    }
 }
 
 /// The result of listing a directory.
@@ -49,7 +83,7 @@ pub struct Listed {
 impl<'c> Directories<'c> {
     /// Returns the worktree's root, if the cache contains any directory.
     pub fn root(&self) -> Option<usize> {
-        (!self.dirs.is_empty()).then_some(0)
+        (!self.cache.dirs.is_empty()).then_some(0)
     }
 
     /// Iterates over the direct subdirectories.
@@ -61,32 +95,32 @@ impl<'c> Directories<'c> {
 
     /// Returns the first directory after `dir` that is not below it.
     pub fn after(&self, dir: usize) -> usize {
-        dir + 1 + self.dirs[dir].below
+        dir + 1 + self.cache.dirs[dir].below as usize
     }
 
     /// Returns the last component of the directory's path.
     pub fn name(&self, dir: usize) -> &'c BStr {
-        self.dirs[dir].name.as_bstr()
+        self.cache.name(dir)
     }
 
     /// Returns the recorded blob name of its `.gitignore`, even if the rest of the record is
     /// invalid.
-    pub fn exclude(&self, dir: usize) -> Option<&'c ObjectId> {
-        self.dirs[dir].exclude.as_ref()
+    pub fn exclude(&self, dir: usize) -> Option<ObjectId> {
+        self.cache.exclude(dir)
     }
 
     /// Returns the directory's record, unless it was invalidated.
     pub fn recorded(&self, dir: usize) -> Option<Recorded<'c>> {
-        let Dir { untracked, valid, check_only, exclude, .. } = &self.dirs[dir];
-        let stat = valid.as_ref()?;
-        Some(Recorded { stat, untracked, check_only: *check_only, exclude: exclude.as_ref() })
+        let stat = self.cache.stat(dir)?;
+        let (untracked, exclude) = (self.cache.untracked(dir), self.cache.exclude(dir));
+        Some(Recorded { stat, untracked, check_only: self.cache.dirs[dir].check_only, exclude })
     }
 }
 
 impl UntrackedCache {
     /// Returns the recorded directories.
     pub fn directories(&self) -> Directories<'_> {
-        Directories { dirs: &self.dirs }
+        Directories { cache: self }
     }
 
     /// Returns Git's flags of the walks that filled the cache.
@@ -107,66 +141,100 @@ impl UntrackedCache {
                 *known = PatternFile { stat: Stat::default(), oid: now };
             }
         }
-        let mut dirs = Vec::with_capacity(self.dirs.len() + found.len());
+        let dirs = Vec::with_capacity(self.dirs.len() + found.len());
+        let mut new = New { dirs, bytes: Vec::new(), start: self.bytes.len() };
         let old = self.directories();
-        emit(&old, old.root(), &mut BString::default(), 0, &mut found, &mut dirs);
-        self.dirs = dirs;
+        new.emit(&old, old.root(), &mut BString::default(), 0, &mut found);
+        let New { dirs, bytes, .. } = new;
+        self.bytes.extend_from_slice(&bytes);
+        // The cache may be empty, but its offsets must fit.
+        self.dirs = if u32::try_from(self.bytes.len()).is_ok() { dirs } else { Vec::new() };
     }
 }
 
-/// Appends a directory and everything below it to `out`: new results where present, else the old
-/// records. Returns true if anything was appended.
-fn emit(
-    old: &Directories<'_>,
-    known: Option<usize>,
-    path: &mut BString,
-    name_start: usize,
-    found: &mut BTreeMap<BString, Listed>,
-    out: &mut Vec<Dir>,
-) -> bool {
-    if !any_at_or_below(found, path.as_bstr()) {
-        let copied = known.map_or(&[][..], |at| &old.dirs[at..old.after(at)]);
-        out.extend_from_slice(copied);
-        return !copied.is_empty();
+/// The directories of a new cache, and the data of its new records.
+struct New {
+    dirs: Vec<Dir>,
+    bytes: Vec<u8>,
+    /// The offset of `bytes`.
+    start: usize,
+}
+
+impl New {
+    fn offset(&self) -> u32 {
+        (self.start + self.bytes.len()) as u32
     }
-    let at = out.len();
-    let (dir, below): (Dir, Vec<(BString, Option<usize>)>) = match (found.remove(path.as_bstr()), known) {
-        (Some(listed), _) => {
-            let Listed { stat, untracked, check_only, exclude, directories, rules_changed } = listed;
-            let mut recorded = known.filter(|_| !rules_changed).map(|at| old.below(at).collect::<Vec<_>>());
-            let recorded = recorded.get_or_insert_default();
-            recorded.sort_unstable_by_key(|&at| old.name(at));
-            let find = |name: BString| {
-                let place = recorded.binary_search_by(|&at| old.name(at).cmp(name.as_bstr()));
-                (name, place.ok().map(|place| recorded[place]))
-            };
-            let below = directories.into_iter().map(find).collect();
-            let name = path[name_start..].into();
-            (Dir { name, untracked, subdirs: 0, below: 0, valid: Some(stat), check_only, exclude }, below)
+
+    /// Appends the record of a listed directory.
+    fn push(&mut self, name: &[u8], listed: &Listed) {
+        let text = self.offset();
+        for name in std::iter::once(name).chain(listed.untracked.iter().map(|name| &name[..])) {
+            self.bytes.extend_from_slice(name);
+            self.bytes.push(0);
         }
-        (None, Some(at)) => (
-            old.dirs[at].clone(),
-            old.below(at).map(|below| (old.name(below).to_owned(), Some(below))).collect(),
-        ),
-        // Without a result or a record for this directory, results for its subdirectories cannot be
-        // stored.
-        (None, None) => return false,
-    };
-    out.push(dir);
-    let base = path.len();
-    let mut subdirs = 0;
-    for (name, known) in below {
-        if base > 0 {
-            path.push(b'/');
+        let valid = NonZero::new(self.offset());
+        write_stat(&mut self.bytes, &listed.stat);
+        let mut exclude = None;
+        if let Some(oid) = &listed.exclude {
+            exclude = NonZero::new(self.offset());
+            self.bytes.extend_from_slice(oid.as_bytes());
         }
-        let start = path.len();
-        path.extend_from_slice(&name);
-        subdirs += usize::from(emit(old, known, path, start, found, out));
-        path.truncate(base);
+        let (untracked, check_only) = (listed.untracked.len() as u32, listed.check_only);
+        self.dirs.push(Dir { text, untracked, subdirs: 0, below: 0, valid, exclude, check_only });
     }
-    out[at].subdirs = subdirs;
-    out[at].below = out.len() - at - 1;
-    true
+
+    /// Appends a directory and everything below it: new results where present, else the old
+    /// records. Returns true if anything was appended.
+    fn emit(
+        &mut self,
+        old: &Directories<'_>,
+        known: Option<usize>,
+        path: &mut BString,
+        name_start: usize,
+        found: &mut BTreeMap<BString, Listed>,
+    ) -> bool {
+        if !any_at_or_below(found, path.as_bstr()) {
+            let copied = known.map_or(&[][..], |at| &old.cache.dirs[at..old.after(at)]);
+            self.dirs.extend_from_slice(copied);
+            return !copied.is_empty();
+        }
+        let at = self.dirs.len();
+        let below: Vec<(BString, Option<usize>)> = match (found.remove(path.as_bstr()), known) {
+            (Some(mut listed), _) => {
+                let kept = known.filter(|_| !listed.rules_changed);
+                let mut recorded = kept.map(|at| old.below(at).collect::<Vec<_>>()).unwrap_or_default();
+                recorded.sort_unstable_by_key(|&at| old.name(at));
+                let find = |name: BString| {
+                    let place = recorded.binary_search_by(|&at| old.name(at).cmp(name.as_bstr()));
+                    (name, place.ok().map(|place| recorded[place]))
+                };
+                let below = std::mem::take(&mut listed.directories).into_iter().map(find).collect();
+                self.push(&path[name_start..], &listed);
+                below
+            }
+            (None, Some(at)) => {
+                self.dirs.push(old.cache.dirs[at]);
+                old.below(at).map(|below| (old.name(below).to_owned(), Some(below))).collect()
+            }
+            // Without a result or a record for this directory, results for its subdirectories cannot
+            // be stored.
+            (None, None) => return false,
+        };
+        let base = path.len();
+        let mut subdirs = 0;
+        for (name, known) in below {
+            if base > 0 {
+                path.push(b'/');
+            }
+            let start = path.len();
+            path.extend_from_slice(&name);
+            subdirs += u32::from(self.emit(old, known, path, start, found));
+            path.truncate(base);
+        }
+        self.dirs[at].subdirs = subdirs;
+        self.dirs[at].below = (self.dirs.len() - at - 1) as u32;
+        true
+    }
 }
 
 fn any_at_or_below(found: &BTreeMap<BString, Listed>, path: &BStr) -> bool {
@@ -200,7 +268,7 @@ mod tests {
         let mut left = vec![(dirs.root().expect("recorded"), String::new())];
         while let Some((at, path)) = left.pop() {
             let recorded = dirs.recorded(at);
-            found.push((path.clone(), recorded.is_some(), recorded.map_or(0, |of| of.untracked.len())));
+            found.push((path.clone(), recorded.is_some(), recorded.map_or(0, |of| of.untracked.count())));
             left.extend(dirs.below(at).map(|below| (below, format!("{path}/{}", dirs.name(below)))));
         }
         found.sort();
@@ -210,19 +278,12 @@ mod tests {
     #[test]
     fn new_results_replace_records() {
         let null = ObjectId::null(HashKind::Sha1);
-        let mut cache = UntrackedCache {
-            ident: "\0".into(),
-            info_exclude: PatternFile { stat: Stat::default(), oid: null },
-            excludes_file: PatternFile { stat: Stat::default(), oid: null },
-            dir_flags: 0,
-            exclude_per_dir: ".gitignore".into(),
-            dirs: Vec::new(),
-        };
+        let mut cache = UntrackedCache::new("".into(), 0, HashKind::Sha1);
         let record = |cache: &mut UntrackedCache, found: Vec<(&str, Listed)>| {
             cache.record([null; 2], found.into_iter().map(|(path, of)| (path.into(), of)).collect());
             let mut bytes = Vec::new();
             cache.write(&mut bytes);
-            assert_eq!(UntrackedCache::read(&bytes, HashKind::Sha1).as_ref(), Some(&*cache));
+            assert_eq!(UntrackedCache::read(bytes, HashKind::Sha1).as_ref(), Some(&*cache));
         };
         record(
             &mut cache,

@@ -145,7 +145,7 @@ impl<'a> Replacement<'a> {
         }
         let dir = &workspace.record.dir;
         let root = Dir::open(dir).map_err(Error::cannot_open(dir))?;
-        let options = settings.index_to_write(after, Some(true), events);
+        let options = settings.index_to_write(repo, after, Some(true), events);
         let written = (&options, &settings.fsync);
         Ok(Staged::prepare(repo, workspace, &root, (view, layout), self.exchange.new, after, written)?)
     }
