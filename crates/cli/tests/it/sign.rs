@@ -65,7 +65,7 @@ impl Agent {
         ran(Command::new("ssh-add").arg("-q").arg(key).env("SSH_AUTH_SOCK", &socket));
         testkit::write_program(
             &program,
-            &format!("#!/bin/sh\nSSH_AUTH_SOCK='{}' exec ssh-keygen \"$@\"\n", socket.display()),
+            format!("#!/bin/sh\nSSH_AUTH_SOCK='{}' exec ssh-keygen \"$@\"\n", socket.display()),
         );
         Agent { child, program }
     }
@@ -95,7 +95,7 @@ fn by_ssh() {
     let script_path = dir.join("default");
     testkit::write_program(
         &script_path,
-        &format!("#!/bin/sh\necho \"$1:$2\" >&2\necho 'key::{}'\n", public.trim()),
+        format!("#!/bin/sh\necho \"$1:$2\" >&2\necho 'key::{}'\n", public.trim()),
     );
     configure(&oracle, "gpg.ssh.defaultKeyCommand", &format!("'{}' 'a b'", script_path.display()));
     let agent = Agent::with(&dir, &key);
@@ -164,7 +164,7 @@ fn by_gpg() {
     let time = "--faked-system-time 1900000000!";
     testkit::write_program(
         &program,
-        &format!("#!/bin/sh\nGNUPGHOME={} exec gpg --no-tty {time} \"$@\"\n", home.path().display()),
+        format!("#!/bin/sh\nGNUPGHOME={} exec gpg --no-tty {time} \"$@\"\n", home.path().display()),
     );
     configure(&oracle, "gpg.program", &program.display().to_string());
     assert_eq!(signs(&oracle, &shim, "-Skey@example.com"), 0);
