@@ -108,7 +108,7 @@ proptest! {
         prop_assert_eq!(stored, known);
     }
 
-    /// Every byte may be damaged. What is read can be used, and is read again from what it writes.
+    /// Every byte may be damaged. A tree that was read can be changed, written and read again.
     #[test]
     fn damaged_cache_trees(
         steps in steps(),

@@ -370,8 +370,8 @@ struct Caches {
 }
 
 impl Caches {
-    /// Ignores malformed extensions: [`Extensions::read`] reports them. The caches keep their bytes,
-    /// as copies: the file may be mapped, and what it holds may change.
+    /// Ignores malformed extensions: [`Extensions::read`] reports them. The caches keep copies of
+    /// their bytes, because the content of a mapped file may change.
     fn read(content: &[u8], offset: usize, hash: HashKind, prepare_memory: PrepareMemory) -> Caches {
         let last = |wanted: [u8; 4]| {
             let found = extensions(content, offset).map_while(Result::ok);

@@ -216,8 +216,8 @@ impl New {
                 self.dirs.push(old.cache.dirs[at]);
                 old.below(at).map(|below| (old.name(below).to_owned(), Some(below))).collect()
             }
-            // Without a result or a record for this directory, results for its subdirectories cannot
-            // be stored.
+            // Without a result or a record for this directory, results for its
+            // subdirectories cannot be stored.
             (None, None) => return false,
         };
         let base = path.len();
