@@ -142,10 +142,10 @@ impl UntrackedCache {
             }
         }
         let dirs = Vec::with_capacity(self.dirs.len() + found.len());
-        let mut new = New { dirs, bytes: Vec::new(), start: self.bytes.len() };
+        let mut new = NewDirectories { dirs, bytes: Vec::new(), start: self.bytes.len() };
         let old = self.directories();
         new.emit(&old, old.root(), &mut BString::default(), 0, &mut found);
-        let New { dirs, bytes, .. } = new;
+        let NewDirectories { dirs, bytes, .. } = new;
         self.bytes.extend_from_slice(&bytes);
         // The cache may be empty, but its offsets must fit.
         self.dirs = if u32::try_from(self.bytes.len()).is_ok() { dirs } else { Vec::new() };
@@ -153,14 +153,14 @@ impl UntrackedCache {
 }
 
 /// The directories of a new cache, and the data of its new records.
-struct New {
+struct NewDirectories {
     dirs: Vec<Dir>,
     bytes: Vec<u8>,
     /// The offset of `bytes`.
     start: usize,
 }
 
-impl New {
+impl NewDirectories {
     fn offset(&self) -> u32 {
         (self.start + self.bytes.len()) as u32
     }
