@@ -92,18 +92,18 @@ pub fn refresh_selected(
     pathspecs: &Pathspecs,
 ) -> Result<Refreshed, LookError> {
     let _phase = profile::span(Phase::Plan);
-    let bounds = pathspecs.bounds(index);
     let is_selected = |entry: &Entry| {
         pathspecs.is_empty()
             || pathspecs.matches_entry(index.path(entry), entry.mode, &mut pathspec::Seen::default())
     };
-    let asked: Vec<usize> = bounds
-        .clone()
+    let asked: Vec<usize> = pathspecs
+        .positions(index)
         .filter(|&at| is_compared(index, &index.entry(at)) && is_selected(&index.entry(at)))
         .collect();
     let found = compare(repo, worktree, index, Positions::These(&asked), QueryKind::Stat)?;
     let mut changes: BTreeMap<BString, ChangeKind> = BTreeMap::new();
-    let unmerged = index.entries_in(bounds).filter(|entry| entry.stage != Stage::Normal);
+    let entries = pathspecs.positions(index).map(|at| index.entry(at));
+    let unmerged = entries.filter(|entry| entry.stage != Stage::Normal);
     for entry in unmerged.filter(is_selected) {
         changes.insert(index.path(&entry).to_owned(), ChangeKind::Unmerged);
     }

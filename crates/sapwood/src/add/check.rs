@@ -65,7 +65,7 @@ pub(super) fn match_entries(
     if is_done(seen) {
         return;
     }
-    for at in pathspecs.bounds(index) {
+    for at in pathspecs.positions(index) {
         let entry = index.entry(at);
         if !is_outside(index, &entry, patterns) {
             pathspecs.matches_in_turn(index.path(&entry), entry.mode, seen);

@@ -334,7 +334,7 @@ impl Adding<'_> {
     /// `-u`: returns an error unless each pathspec matches a tracked file.
     fn must_be_tracked(&self, index: &Index) -> Result<(), Error> {
         let mut seen = Seen::default();
-        for at in self.request.pathspecs.bounds(index) {
+        for at in self.request.pathspecs.positions(index) {
             self.request.pathspecs.matches_in_turn(index.path_at(at), index.mode_at(at), &mut seen);
         }
         let unmatched = self.request.pathspecs.uses(&seen).filter(|one| one.matched == Matched::Nothing);
@@ -384,7 +384,7 @@ impl Adding<'_> {
         };
         let index = stage.staging.index();
         let mut selected = Vec::new();
-        for entry in index.entries_in(self.request.pathspecs.bounds(index)) {
+        for entry in self.request.pathspecs.positions(index).map(|at| index.entry(at)) {
             let path = index.path(&entry);
             let is_meant =
                 self.request.options.sparse || !is_outside(index, &entry, self.patterns.as_deref());

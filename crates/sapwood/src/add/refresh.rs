@@ -15,7 +15,7 @@ impl Adding<'_> {
     pub(super) fn unmatched_of_refresh(&self, transaction: &IndexTransaction<'_>) -> Result<bool, Error> {
         let index = &transaction.index;
         let mut seen = Seen::default();
-        for entry in index.entries_in(self.request.pathspecs.bounds(index)) {
+        for entry in self.request.pathspecs.positions(index).map(|at| index.entry(at)) {
             if !entry.flags.contains(Flags::SKIP_WORKTREE) {
                 self.request.pathspecs.matches_in_turn(index.path(&entry), entry.mode, &mut seen);
             }
@@ -52,7 +52,7 @@ impl Adding<'_> {
                         &mut Seen::default(),
                     ))
         };
-        let entries = index.entries_in(self.request.pathspecs.bounds(index)).filter(|entry| is_meant(entry));
+        let entries = self.request.pathspecs.positions(index).map(|at| index.entry(at)).filter(is_meant);
         entries.map(|entry| index.path(&entry).to_owned()).collect()
     }
 }

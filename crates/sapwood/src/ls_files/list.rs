@@ -212,9 +212,12 @@ impl List<'_> {
         let mut done: Option<&BStr> = None;
         let mut compared = Seen::default();
         // Errors of files that cannot be examined are reported even outside the pathspecs.
-        let meant = if lists.deleted || lists.modified { 0..index.len() } else { asked.bounds(index) };
+        let all = 0..index.len();
+        let meant = if lists.deleted || lists.modified { vec![all] } else { asked.ranges(index) };
         let left = prune::range(index, specs);
-        for at in left.start.max(meant.start)..left.end.min(meant.end) {
+        let positions =
+            meant.into_iter().flat_map(|range| range.start.max(left.start)..range.end.min(left.end));
+        for at in positions {
             let path = index.path_at(at);
             while changed.next_if(|(other, _)| *other < at).is_some() {}
             let state = changed.next_if(|(other, _)| *other == at).map(|(_, state)| state);

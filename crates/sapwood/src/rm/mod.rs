@@ -248,7 +248,7 @@ impl Removal<'_> {
         }
         let index = &transaction.index;
         let (mut seen, mut paths) = (Seen::default(), Vec::new());
-        for at in self.request.pathspecs.bounds(index) {
+        for at in self.request.pathspecs.positions(index) {
             let entry = index.entry(at);
             let path = index.path(&entry);
             let is_outside = entry.flags.contains(Flags::SKIP_WORKTREE) || !is_inside(patterns, path);

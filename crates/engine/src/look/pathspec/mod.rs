@@ -208,19 +208,33 @@ impl Pathspecs {
         })
     }
 
-    /// Returns a range that contains all selected entries. It is the whole index unless each
-    /// pathspec is a plain path.
-    pub fn bounds(&self, index: &Index) -> Range<usize> {
+    /// Returns ranges that contain all selected entries, in ascending order and disjoint. It is the
+    /// whole index unless each pathspec is a plain path.
+    pub fn ranges(&self, index: &Index) -> Vec<Range<usize>> {
         if self.items.is_empty() || !self.are_names() {
-            return 0..index.len();
+            let all = 0..index.len();
+            return vec![all];
         }
-        let ranges = self.items.iter().map(|item| {
+        let of = |item: &Item| {
             let name = item.pattern.strip_suffix(b"/").unwrap_or(&item.pattern).as_bstr();
-            let here = index.range_of(name);
-            here.start..index.range_below(name).end.max(here.end)
-        });
-        let both = |one: Range<usize>, two: Range<usize>| one.start.min(two.start)..one.end.max(two.end);
-        ranges.reduce(both).unwrap_or(0..0)
+            [index.range_of(name), index.range_below(name)]
+        };
+        let mut found: Vec<Range<usize>> = self.items.iter().flat_map(of).collect();
+        found.retain(|range| !range.is_empty());
+        found.sort_by_key(|range| range.start);
+        let mut ranges: Vec<Range<usize>> = Vec::with_capacity(found.len());
+        for range in found {
+            match ranges.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => ranges.push(range),
+            }
+        }
+        ranges
+    }
+
+    /// Returns the positions in [`Pathspecs::ranges`], in ascending order.
+    pub fn positions(&self, index: &Index) -> impl Iterator<Item = usize> + use<> {
+        self.ranges(index).into_iter().flatten()
     }
 
     /// Returns true if there are no pathspecs. Then nothing matches, and the caller decides about
@@ -465,6 +479,11 @@ fn fail(parts: &[&[u8]]) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use format::{
+        HashKind, ObjectId,
+        index::{Edit, Flags, NewEntry, Stage, Stat},
+    };
+
     use super::*;
 
     fn parse(specs: &[&str], prefix: &str) -> Result<Pathspecs, Error> {
@@ -518,6 +537,30 @@ mod tests {
         assert_eq!(matched(&[":(prefix:-5)../a"], "dir/"), ["a"]);
         for from_the_root in [":/./a", ":(prefix:)./a", ":(top)/top/a"] {
             assert_eq!(matched(&[from_the_root], ""), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn plain_paths_select_ranges_of_the_index() {
+        let mut index = Index::empty(HashKind::Sha1);
+        let content = NewEntry {
+            stat: Stat::default(),
+            oid: ObjectId::null(HashKind::Sha1),
+            mode: Mode::FILE,
+            flags: Flags::empty(),
+            stage: Stage::Normal,
+        };
+        let paths = ["a", "d.c", "d/a", "d/b", "d0", "e", "f/g", "h"];
+        let edit = |path: &str| Edit { path: path.into(), entries: vec![content] };
+        index.apply(paths.map(edit).into());
+        let ranges = |specs: &[&str]| parse(specs, "").expect("valid").ranges(&index);
+        assert_eq!(ranges(&["h", "a", "none"]), [0..1, 7..8]);
+        assert_eq!(ranges(&["d", "d/b", "d/a", "h"]), [2..4, 7..8]);
+        assert_eq!(ranges(&["d0", "d/", "f"]), [2..5, 6..7]);
+        assert!(ranges(&["none"]).is_empty());
+        let all = 0..paths.len();
+        for specs in [&[][..], &["a", "*.c"], &[":!a"], &[":(icase)A", "h"]] {
+            assert_eq!(ranges(specs), std::slice::from_ref(&all), "{specs:?}");
         }
     }
 

@@ -126,35 +126,38 @@ impl<'a> Scan<'a> {
             !is_trusted(index, entry)
                 && (pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen))
         };
-        Scan::within(target, pathspecs.bounds(index), selects)
+        Scan::within(target, &pathspecs.ranges(index), selects)
     }
 
     /// Selects the entries for which `selects` is true. An unmerged path is examined once.
     pub(crate) fn of(target: ScanTarget<'a>, selects: impl FnMut(&Entry) -> bool) -> Scan<'a> {
         let all = 0..target.index.len();
-        Scan::within(target, all, selects)
+        Scan::within(target, &[all], selects)
     }
 
-    /// Like [`Scan::of`], for the entries in this range. `selects` is not called for other entries,
-    /// and they are not selected.
+    /// Like [`Scan::of`], for the entries in these ranges, which are in ascending order and
+    /// disjoint. `selects` is not called for other entries, and they are not selected.
     fn within(
         target: ScanTarget<'a>,
-        range: Range<usize>,
+        ranges: &[Range<usize>],
         mut selects: impl FnMut(&Entry) -> bool,
     ) -> Scan<'a> {
         let index = target.index;
         let mut last = BStr::new("");
-        let is_selected = |entry: Entry| {
+        let mut is_selected = |entry: Entry| {
             let is_first = entry.stage == Stage::Normal || {
                 let path = index.path(&entry);
                 std::mem::replace(&mut last, path) != path
             };
             is_first && selects(&entry)
         };
-        let (before, after) = (0..range.start, range.end..index.len());
-        let selected = index.entries_in(range).map(is_selected);
-        let selected = before.map(|_| false).chain(selected).chain(after.map(|_| false));
-        Scan::after(target, Selection::of(selected))
+        let mut selected = Vec::with_capacity(index.len());
+        for range in ranges {
+            selected.resize(range.start, false);
+            selected.extend(index.entries_in(range.clone()).map(&mut is_selected));
+        }
+        selected.resize(index.len(), false);
+        Scan::after(target, Selection::of(selected.into_iter()))
     }
 
     /// Selects the entries at these positions, which are in ascending order.
