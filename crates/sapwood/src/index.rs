@@ -92,15 +92,16 @@ fn load(repo: &Repository, settings: &Settings) -> Result<Loaded, Error> {
 
 /// Returns true if `index` is the whole index of a workspace that was created with a split one, and
 /// its shared half is still there. Git writes a split index whole if it changes it in a way that no
-/// extension records.
+/// extension records. An index that `GIT_INDEX_FILE` names stays as its writer wants it.
 pub(crate) fn has_lost_shared_half(repo: &Repository, index: &Index) -> bool {
-    if index.base.is_some() || index.sparse {
+    let path = repo.index_path();
+    if index.base.is_some() || index.sparse || path != repo.git_dir().join("index") {
         return false;
     }
     let workspace = record::of_git_dir(repo.common_dir(), repo.git_dir());
     let has_upper = |workspace: record::Workspace| workspace.record.backend.has_upper();
     let is_split = workspace.is_ok_and(|workspace| workspace.is_some_and(has_upper));
-    is_split && store::index::has_shared_beside(&repo.index_path(), repo.hash())
+    is_split && store::index::has_shared_beside(&path, repo.hash())
 }
 
 /// Returns an error if a page of a mapped index could not be read after the index was opened. An

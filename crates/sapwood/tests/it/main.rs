@@ -57,9 +57,15 @@ use testkit::{Oracle, Repo};
 
 /// Opens the repository of a sandbox with the sandbox's environment.
 fn open(repo: &Repo<'_>) -> Repository {
+    open_with(repo, &[])
+}
+
+/// Like [`open`], with more variables of the environment.
+fn open_with(repo: &Repo<'_>, more: &[(&str, &str)]) -> Repository {
     let command = repo.git_command();
     let variables = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
-    let variables: HashMap<OsString, OsString> = variables.collect();
+    let more = more.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let variables: HashMap<OsString, OsString> = variables.chain(more).collect();
     Repository::open(&repo.path, variables).expect("a repository")
 }
 

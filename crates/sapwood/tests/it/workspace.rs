@@ -17,7 +17,7 @@ use sapwood::{
 };
 use testkit::{NoMountsBelow, Repo, Sandbox};
 
-use crate::open;
+use crate::{open, open_with};
 
 /// A repository with a commit.
 fn committed(sandbox: &Sandbox) -> Repo<'_> {
@@ -103,14 +103,18 @@ fn the_index_of_a_workspace_stays_split() {
     };
     let [places] = &files(".places")[..] else { panic!("there is one list") };
     assert_eq!(files("").len(), 2);
-    let index = || repo.read(".git/worktrees/one/index");
-    let is_split = || index().windows(8).any(|bytes| bytes.starts_with(b"link\0\0\0"));
-    let changed = || {
-        let repository = open(&one);
+    let is_split_at = |name: &str| {
+        let index = repo.read(format!(".git/worktrees/one/{name}"));
+        index.windows(8).any(|bytes| bytes.starts_with(b"link\0\0\0"))
+    };
+    let is_split = || is_split_at("index");
+    let changed_by = |variables: &[(&str, &str)]| {
+        let repository = open_with(&one, variables);
         let plan = status::plan(&repository, status::Request::default()).expect("a plan");
         let status = plan.run(&Silent).expect("a status");
         status.changes.keys().map(ToString::to_string).collect::<Vec<_>>()
     };
+    let changed = || changed_by(&[]);
     one.write("a", "22\n");
     assert_eq!(changed(), ["a"]);
     assert!(is_split());
@@ -122,6 +126,12 @@ fn the_index_of_a_workspace_stays_split() {
     assert_eq!(one.git(&["status", "--porcelain"]).stdout, " M a\n");
     one.git(&["add", "a"]);
     assert_eq!(one.git(&["ls-files"]).stdout, "a\ndir/b\n");
+
+    // Another index in the same directory stays whole.
+    let other = repo.join(".git/worktrees/one/other").display().to_string();
+    one.git(&["-c", &format!("alias.make=!GIT_INDEX_FILE='{other}' git read-tree HEAD"), "make"]);
+    assert_eq!(changed_by(&[("GIT_INDEX_FILE", &other)]), ["a"]);
+    assert!(!is_split_at("other") && is_split());
 
     let places = repo.join(".git/worktrees/one").join(places);
     let whole = std::fs::read(&places).expect("there");
