@@ -127,6 +127,11 @@ const OBSTACLES: &[Case] = &[
     ("a FIFO for a pack", "mkfifo .git/objects/pack/pack-$(git rev-parse HEAD).idx", ""),
     ("a FIFO for commondir", "mkfifo .git/commondir", ""),
     ("a FIFO for the index", "rm .git/index; mkfifo .git/index", ""),
+    (
+        "a list of places of a shared index",
+        "git update-index --split-index; for file in .git/sharedindex.*; do echo x >$file.places; done",
+        "! ls .git/sharedindex.*.places",
+    ),
     ("a submodule without a commit", "git -C sub symbolic-ref HEAD refs/heads/none", ""),
     ("a FIFO of a linked worktree", "mkdir -p .git/worktrees/x; mkfifo .git/worktrees/x/gitdir", ""),
     ("a FIFO for .git", "rm -r .git; mkfifo .git", ""),
