@@ -123,3 +123,10 @@ fn commit() -> Option<String> {
         must(Path::new("git"), &["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"], sources);
     Some(String::from_utf8_lossy(&text.ok()?).trim().to_owned())
 }
+
+/// Returns true if Git failed because another process was just creating a worktree. Git creates the
+/// file `commondir` before it writes the content, and each Git that lists the worktrees in between
+/// ends with this error.
+pub(crate) fn saw_unfinished_worktree(said: &str) -> bool {
+    said.contains("fatal: failed to read ") && said.contains("commondir: Success")
+}

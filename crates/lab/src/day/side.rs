@@ -14,6 +14,7 @@ use super::script::Act;
 use crate::{
     Error,
     measure::{hermetic, must},
+    programs::saw_unfinished_worktree,
     rig::{FileSystem, Volume},
 };
 
@@ -128,7 +129,22 @@ impl Side {
         Ok(None)
     }
 
+    /// Runs Git, and again while another worktree that is being created makes it fail.
     fn git(&self, line: &[String], clock: usize) -> Result<Call, Error> {
+        loop {
+            let call = self.call(line, clock)?;
+            if !saw_unfinished_worktree(&call.stderr) {
+                return Ok(call);
+            }
+            if let Some(at) = line.iter().position(|word| word == "-b") {
+                // The failed call may have created the branch.
+                let branch = ["branch", "-q", "-D", &line[at + 1]].map(str::to_owned);
+                self.call(&branch, clock)?;
+            }
+        }
+    }
+
+    fn call(&self, line: &[String], clock: usize) -> Result<Call, Error> {
         let date = format!("{} +0000", 1_700_000_000 + clock);
         let mut command = Command::new("git");
         hermetic(&mut command)

@@ -29,7 +29,7 @@ use crate::{
     Error, budget, corpus,
     measure::{Invocation, hermetic},
     options::Options,
-    programs::{Pair, Programs},
+    programs::{Pair, Programs, saw_unfinished_worktree},
     record::{AtMost, Kind, Machine, Sample},
     results::{Results, median},
     rig::{FileSystem, warm},
@@ -241,7 +241,8 @@ impl All<'_> {
     fn create(&self, number: usize) -> Result<usize, Error> {
         let (name, dir) = (name(number), self.place.dir(&name(number)).display().to_string());
         if self.is_git() {
-            let args = ["worktree", "add", "-q", "-b", &name, &dir, NEW];
+            // A repeated call finds the branch that the failed one created.
+            let args = ["worktree", "add", "-q", "-B", &name, &dir, NEW];
             let repeats = self.repeated(&self.place.git(&args, &self.place.repo), None)?;
             let init = ["init", "-q", "--bare", &self.shadow(number).display().to_string()];
             return Ok(repeats + self.repeated(&self.place.git(&init, &self.place.repo), None)?);
@@ -311,7 +312,7 @@ impl All<'_> {
         for repeats in 0..MOST_REPEATS {
             match self.ended(invocation, git_dir)? {
                 Ok(()) => return Ok(repeats),
-                Err(said) if is_about_a_lock(&said) => last = said,
+                Err(said) if is_about_a_lock(&said) || saw_unfinished_worktree(&said) => last = said,
                 Err(said) => {
                     let command = format!("{} {}", invocation.program, invocation.args.join(" "));
                     return Err(Error::Command { command, detail: said });
