@@ -67,6 +67,11 @@ fn main() -> ExitCode {
             failed.push(*name);
         }
     }
-    println!("\ntest result: {count} checks, {} failed {}", failed.len(), failed.join(" "));
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed.is_empty() {
+        println!("\ntest result: ok. {count} passed");
+        return ExitCode::SUCCESS;
+    }
+    println!("\nfailures:\n    {}\n", failed.join("\n    "));
+    println!("test result: FAILED. {} passed; {} failed", count - failed.len(), failed.len());
+    ExitCode::FAILURE
 }
