@@ -1,7 +1,8 @@
 //! The time that a call of the lab may take.
 //!
 //! It begins with the first run, so preparing trees is not part of it. When it is over, no further
-//! run begins. The runs that were made stay in the record.
+//! run begins. The runs that were made stay in the record. Tables with many rows divide the time
+//! among them, so that slow rows at the beginning leave time for a run of the others.
 
 use std::{
     fs,
@@ -68,8 +69,19 @@ pub(crate) fn note() -> Option<String> {
 
 /// Counts runs from zero. Ends early when the time is over.
 pub(crate) fn rounds(runs: usize) -> impl Iterator<Item = usize> {
-    (0..runs).take_while(|_| {
-        let is_over = is_over();
+    rounds_of_row(runs, 1)
+}
+
+/// Like [`rounds`], for the first of `left` rows that are not measured yet. The row gets an equal
+/// share of the time that is left, and one run even if that takes longer.
+pub(crate) fn rounds_of_row(runs: usize, left: usize) -> impl Iterator<Item = usize> {
+    let start = Instant::now();
+    let share = BUDGET.get().map(|budget| {
+        let time = END.get().map_or(budget.time, |end| end.saturating_duration_since(start));
+        start + time.div_f64(left.max(1) as f64)
+    });
+    (0..runs).take_while(move |&run| {
+        let is_over = is_over() || run > 0 && share.is_some_and(|end| Instant::now() >= end);
         LEFT_OUT.fetch_or(is_over, Ordering::Relaxed);
         !is_over
     })

@@ -66,6 +66,13 @@ enum Case {
     Small,
 }
 
+impl Case {
+    /// Returns the number of rows of the table that are measured one after the other.
+    fn rows(self) -> usize {
+        if self == Case::Small { CHANGES.len() } else { 1 }
+    }
+}
+
 const GIT_WORKERS: [usize; 4] = [1, 2, 4, 8];
 
 #[derive(Clone, Debug)]
@@ -91,6 +98,8 @@ struct Lab {
     gix: Option<PathBuf>,
     scratch: PathBuf,
     runs: usize,
+    /// The number of rows that are not measured yet.
+    left: usize,
     ballast: Ballast,
     results: Results,
 }
@@ -127,7 +136,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     };
     let runs = args.runs.unwrap_or(if args.quick { 3 } else { 5 });
     let ballast = Ballast::new()?;
-    let mut lab = Lab { corpus, sapwood, gix, scratch, runs, ballast, results: Results::default() };
+    let left = file_systems.len() * cases.iter().map(|case| case.rows()).sum::<usize>();
+    let mut lab = Lab { corpus, sapwood, gix, scratch, runs, left, ballast, results: Results::default() };
     println!("{}; {versions:?}; {runs} runs, order alternating", Machine::here());
     for &file_system in &file_systems {
         for case in &cases {
@@ -139,6 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
                 Case::Move => lab.moves(file_system)?,
                 Case::Small => lab.small(file_system)?,
             }
+            lab.left -= case.rows();
         }
     }
     lab.results.print();
@@ -198,7 +209,7 @@ impl Lab {
     }
 
     fn clones(&mut self, file_system: FileSystem) -> Result<(), Error> {
-        for run in budget::rounds(self.runs) {
+        for run in budget::rounds_of_row(self.runs, self.left) {
             for tool in self.tools(run, true) {
                 let volume = Volume::fresh(file_system, &self.scratch)?;
                 let from = volume.path().join("source.git").display().to_string();
@@ -230,7 +241,7 @@ impl Lab {
             path: index.clone(),
             source: error,
         })?;
-        for run in budget::rounds(self.runs) {
+        for run in budget::rounds_of_row(self.runs, self.left) {
             for tool in self.tools(run, true) {
                 let volume = Volume::fresh(file_system, &self.scratch)?;
                 let tree = volume.path().join("tree");
@@ -262,7 +273,7 @@ impl Lab {
 
     fn moves(&mut self, file_system: FileSystem) -> Result<(), Error> {
         warm(&self.corpus.packed)?;
-        for run in budget::rounds(self.runs) {
+        for run in budget::rounds_of_row(self.runs, self.left) {
             for tool in self.tools(run, false) {
                 let volume = Volume::fresh(file_system, &self.scratch)?;
                 let tree = volume.path().join("tree");
@@ -288,9 +299,9 @@ impl Lab {
         must(Path::new("git"), &prepare, &tree)?;
         must(Path::new("git"), &["update-index", "-q", "--refresh"], &tree)?;
         self.ballast.fill()?;
-        for count in CHANGES {
+        for (number, count) in CHANGES.into_iter().enumerate() {
             let change = format!("refs/lab/change-{count}");
-            for run in budget::rounds(self.runs * 2) {
+            for run in budget::rounds_of_row(self.runs * 2, self.left - number) {
                 for tool in self.tools(run, false) {
                     for revision in [change.as_str(), "refs/lab/new"] {
                         let args = ["switch", "-q", "--detach", revision];

@@ -132,6 +132,8 @@ struct Lab<'a> {
     programs: Programs,
     cores: usize,
     ballast: Option<Ballast>,
+    /// The number of rows that are not measured yet.
+    left: usize,
     cases: Vec<record::Case>,
 }
 
@@ -143,14 +145,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let programs = args.programs.find()?;
     println!("{}; {:?}; {} runs, order alternating", Machine::here(), programs.versions, args.runs);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut lab = Lab { args, programs, cores, ballast: None, cases: Vec::new() };
+    let overs = clone::chosen(&args.overs, &[Over::File, Over::Https, Over::Gbit]);
+    let jobs = clone::chosen(&args.jobs, &Job::ALL);
+    let left = trees.len() * overs.len() * jobs.len();
+    let mut lab = Lab { args, programs, cores, ballast: None, left, cases: Vec::new() };
     for tree in &trees {
         println!("{tree}");
         let source = Source::of(tree, true)?;
         source.prepare(source::HISTORY)?;
-        for over in clone::chosen(&args.overs, &[Over::File, Over::Https, Over::Gbit]) {
+        for &over in &overs {
             let server = Server::start(over, &source.root)?;
-            for job in clone::chosen(&args.jobs, &Job::ALL) {
+            for &job in &jobs {
                 lab.round(tree, &server, over, job)?;
             }
         }
@@ -175,7 +180,7 @@ impl Lab<'_> {
         self.ballast = (is_local && !self.args.shared).then(Ballast::new).transpose()?;
         let tools = clone::chosen(&self.args.tools, &[Tool::Sapwood, Tool::Git]);
         let mut samples = vec![Vec::new(); tools.len()];
-        for run in budget::rounds(self.args.runs) {
+        for run in budget::rounds_of_row(self.args.runs, self.left) {
             let mut order: Vec<usize> = (0..tools.len()).collect();
             if run % 2 == 1 {
                 order.reverse();
@@ -185,6 +190,10 @@ impl Lab<'_> {
                 eprintln!("lab:   {name} {} {:.3} s", self.name(tools[which]), sample.wall);
                 samples[which].push(sample);
             }
+        }
+        self.left -= 1;
+        if samples.iter().all(Vec::is_empty) {
+            return Ok(());
         }
         let key = [tree.name.as_str(), self.args.disk.name(), name.as_str()];
         for (tool, samples) in tools.into_iter().zip(&samples) {

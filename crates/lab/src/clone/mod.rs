@@ -76,6 +76,8 @@ struct Lab<'a> {
     programs: Programs,
     cores: usize,
     ballast: Option<Ballast>,
+    /// The number of rows that are not measured yet.
+    left: usize,
     cases: Vec<record::Case>,
 }
 
@@ -102,13 +104,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let programs = args.programs.find()?;
     println!("{}; {:?}; {} runs, order alternating", Machine::here(), programs.versions, args.runs);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut lab = Lab { args, programs, cores, ballast: None, cases: Vec::new() };
+    let (overs, cases) = (chosen(&args.overs, &Over::ALL), chosen(&args.cases, &Case::ALL));
+    let left = trees.len() * overs.len() * args.disks.len() * cases.len();
+    let mut lab = Lab { args, programs, cores, ballast: None, left, cases: Vec::new() };
     for tree in &trees {
         println!("{tree}");
         let source = Source::of(tree, args.few_refs)?;
-        let cases = chosen(&args.cases, &Case::ALL);
         cases.iter().try_for_each(|case| source.prepare(case.repo()))?;
-        for over in chosen(&args.overs, &Over::ALL) {
+        for &over in &overs {
             let server = Server::start(over, &source.root)?;
             for &disk in &args.disks {
                 for &case in &cases {
@@ -143,7 +146,7 @@ impl Lab<'_> {
         let tools = self.tools(case);
         let mut samples = vec![Vec::new(); tools.len()];
         let mut alone = Vec::new();
-        for run in budget::rounds(self.args.runs) {
+        for run in budget::rounds_of_row(self.args.runs, self.left) {
             let mut order: Vec<usize> = (0..tools.len()).collect();
             if run % 2 == 1 {
                 order.reverse();
@@ -163,6 +166,10 @@ impl Lab<'_> {
                     &request.invocation(&self.args.programs.pair.git),
                 )?));
             }
+        }
+        self.left -= 1;
+        if samples.iter().all(Vec::is_empty) {
+            return Ok(());
         }
         let key = [tree.name.as_str(), disk.name(), name.as_str()];
         for (tool, samples) in tools.iter().zip(&samples) {

@@ -82,7 +82,7 @@ pub(super) static TABLES: [Table; 14] = [
         name: "checkout",
         tree: Tree::Repo,
         peers: Peers::Gix,
-        full: share(11, "checkout --fs ext4 --fs tmpfs --runs 3"),
+        full: share(11, "checkout --fs ext4 --runs 3"),
         quick: quick(180, "checkout --fs ext4 --case clone --case full --case small --runs 1"),
     },
     Table {
