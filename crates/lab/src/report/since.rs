@@ -6,7 +6,8 @@ use super::{Records, read, text};
 use crate::{
     Error,
     measure::must,
-    record::{Case, Figure, Record},
+    record::{Case, Figure, Kind, Record},
+    results::median,
 };
 
 /// A row is worse if its median grew by more than this share, and by more than its spread.
@@ -66,7 +67,7 @@ pub(super) fn run(docs: &Path, since: &str) -> Result<ExitCode, Error> {
     }
     println!("{compared} rows compared with {since}, {} of them worse", worse.len());
     if apart > 0 {
-        println!("{apart} rows not compared: another machine, and no figure of git on both");
+        println!("{apart} rows not compared: a single run, or another machine and no figure of git on both");
     }
     if missing > 0 {
         println!("{missing} rows of {since} have no newer figure");
@@ -149,10 +150,19 @@ fn compare(old: &Records, new: &Records) -> Comparison {
 }
 
 /// Returns the measure of a row, before and after. The ratio to Git is one on every machine.
-/// Seconds are one on the same machine only.
+/// Seconds are one on the same machine only. The time of a single run is none: it includes reading
+/// the program, and its spread is unknown.
 fn measures(before: Row<'_>, after: Row<'_>) -> Option<(&'static str, Range, Range)> {
-    let ours = |case: &Case| case.tool("sapwood").and_then(Range::of);
-    let (was, is) = (ours(before.1)?, ours(after.1)?);
+    let of_sapwood = [before.1.tool("sapwood")?, after.1.tool("sapwood")?];
+    if after.0.kind == Kind::Memory {
+        let [was, is] = of_sapwood.map(memory);
+        return Some(("MB of memory", was, is));
+    }
+    if of_sapwood.iter().any(|figure| figure.samples.len() == 1) {
+        return None;
+    }
+    let [was, is] = of_sapwood.map(Range::of);
+    let (was, is) = (was?, is?);
     let gits = |case: &Case| case.best_of_git().and_then(Range::of);
     if let (Some(git_was), Some(git_is)) = (gits(before.1), gits(after.1)) {
         return Some(("of git's time", was.per(git_was), is.per(git_is)));
@@ -162,10 +172,16 @@ fn measures(before: Row<'_>, after: Row<'_>) -> Option<(&'static str, Range, Ran
     same.then_some(("seconds", was, is))
 }
 
+/// Returns the peak memory in MB, which hardly differs between runs.
+fn memory(figure: &Figure) -> Range {
+    let middle = median(figure.samples.iter().map(|sample| sample.peak_rss as f64 / 1024.0).collect());
+    Range { low: middle, middle, high: middle }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Sample;
+    use crate::record::{Machine, Sample, Versions};
 
     fn figure(walls: &[f64]) -> Figure {
         let samples: Vec<Sample> = walls.iter().map(|&wall| Sample::wall_only(wall)).collect();
@@ -185,5 +201,32 @@ mod tests {
         // One slow run among eight does not hide a change of all others.
         let with_outlier = range(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0]);
         assert!(range(&[1.2; 8]).is_worse_than(with_outlier));
+    }
+
+    #[test]
+    fn a_single_run_is_compared_by_its_memory_only() {
+        let sample = |wall: f64, peak_rss| Sample { wall, peak_rss, ..Sample::default() };
+        let case = |samples: &[Sample]| {
+            let mut cases = Vec::new();
+            Case::add(&mut cases, ["tree", "local", "status"], Figure::of_samples("sapwood", samples));
+            cases.remove(0)
+        };
+        let (before, after) = (case(&[sample(1.0, 1024)]), case(&[sample(9.0, 2048)]));
+        let mut record = Record {
+            kind: Kind::Memory,
+            date: String::new(),
+            machine: Machine::here(),
+            versions: Versions::default(),
+            command: String::new(),
+            load: None,
+            trees: Vec::new(),
+            notes: Vec::new(),
+            cases: Vec::new(),
+        };
+        let compared = |record: &Record| measures((record, &before), (record, &after));
+        let (measure, was, is) = compared(&record).expect("figures");
+        assert_eq!((measure, was.middle, is.middle), ("MB of memory", 1.0, 2.0));
+        record.kind = Kind::Status;
+        assert_eq!(compared(&record), None);
     }
 }
