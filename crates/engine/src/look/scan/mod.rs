@@ -151,13 +151,12 @@ impl<'a> Scan<'a> {
             };
             is_first && selects(&entry)
         };
-        let mut selected = Vec::with_capacity(index.len());
-        for range in ranges {
-            selected.resize(range.start, false);
-            selected.extend(index.entries_in(range.clone()).map(&mut is_selected));
-        }
-        selected.resize(index.len(), false);
-        Scan::after(target, Selection::of(selected.into_iter()))
+        let mut ranges = ranges.iter().peekable();
+        let selected = (0..index.len()).map(|at| {
+            while ranges.next_if(|range| range.end <= at).is_some() {}
+            ranges.peek().is_some_and(|range| range.contains(&at)) && is_selected(index.entry(at))
+        });
+        Scan::after(target, Selection::of(selected))
     }
 
     /// Selects the entries at these positions, which are in ascending order.
