@@ -1,4 +1,4 @@
-//! The measured programs and their versions.
+//! The measured programs, their versions, and a failure of Git that ends by itself.
 
 use std::{
     fs,

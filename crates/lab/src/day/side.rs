@@ -18,6 +18,9 @@ use crate::{
     rig::{FileSystem, Volume},
 };
 
+/// A call that fails more often than this has another cause than a worktree that is being created.
+const MOST_REPEATS: usize = 100;
+
 /// The empty directory of one side.
 pub(super) struct Root {
     path: PathBuf,
@@ -129,19 +132,21 @@ impl Side {
         Ok(None)
     }
 
-    /// Runs Git, and again while another worktree that is being created makes it fail.
+    /// Runs Git, and again if another worktree that is being created makes it fail.
     fn git(&self, line: &[String], clock: usize) -> Result<Call, Error> {
-        loop {
-            let call = self.call(line, clock)?;
+        let mut call = self.call(line, clock)?;
+        for _ in 0..MOST_REPEATS {
             if !saw_unfinished_worktree(&call.stderr) {
-                return Ok(call);
+                break;
             }
             if let Some(at) = line.iter().position(|word| word == "-b") {
                 // The failed call may have created the branch.
                 let branch = ["branch", "-q", "-D", &line[at + 1]].map(str::to_owned);
                 self.call(&branch, clock)?;
             }
+            call = self.call(line, clock)?;
         }
+        Ok(call)
     }
 
     fn call(&self, line: &[String], clock: usize) -> Result<Call, Error> {

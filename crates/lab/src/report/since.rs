@@ -149,9 +149,9 @@ fn compare(old: &Records, new: &Records) -> Comparison {
     result
 }
 
-/// Returns the measure of a row, before and after. The ratio to Git is one on every machine.
-/// Seconds are one on the same machine only. The time of a single run is none: it includes reading
-/// the program, and its spread is unknown.
+/// Returns the measure of a row, before and after. The ratio to Git can be compared on every
+/// machine, seconds on the same machine only. The time of a single run is not compared: it includes
+/// reading the program, and its spread is unknown.
 fn measures(before: Row<'_>, after: Row<'_>) -> Option<(&'static str, Range, Range)> {
     let of_sapwood = [before.1.tool("sapwood")?, after.1.tool("sapwood")?];
     if after.0.kind == Kind::Memory {

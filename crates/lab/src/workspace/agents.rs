@@ -6,8 +6,8 @@
 //! plain Git: `GIT_DIR` lies elsewhere and has an index of its own. Both contenders must end with
 //! equal files on the common branch, and with all commits.
 //!
-//! A call that finds a lock taken, or a branch that moved, is repeated. The record has the number
-//! of such calls; their time is part of the time of the work.
+//! A call that finds a lock taken, a branch that moved or an unfinished worktree is repeated. The
+//! record has the number of such calls; their time is part of the time of the work.
 
 use std::{
     fs,
@@ -371,9 +371,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_lock_is_waited_for() {
+    fn only_locks_and_unfinished_worktrees_are_waited_for() {
         assert!(is_about_a_lock("fatal: Unable to create '/r/.git/index.lock': File exists."));
         assert!(is_about_a_lock("error: cannot lock ref 'refs/heads/x'"));
         assert!(!is_about_a_lock("fatal: not a git repository"));
+        let failed = |reason| format!("fatal: failed to read .git/worktrees/agent-3/commondir: {reason}\n");
+        assert!(saw_unfinished_worktree(&failed("Success")));
+        assert!(!saw_unfinished_worktree(&failed("Permission denied")));
     }
 }
